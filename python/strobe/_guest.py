@@ -90,6 +90,7 @@ class CrashOptions(Guest, total=False):
     program_length: int
     twice: bool
     until_first: bool
+    find_sync: bool
     strict_names: bool
     keep: Path
     lying_flushes: bool

@@ -11,8 +11,9 @@ pub mod programs;
 mod search;
 
 pub use explore::{
-    ACKNOWLEDGED, CrashReport, CutPoints, ExploreError, Explorer, FaultReport, FileCall, Found, Group, KINDS,
-    Origin, Rehearsed, SavedFiles, UnderWay, Unreadable, Verdict, groups,
+    ACKNOWLEDGED, CrashReport, CutPoints, Difference, ExploreError, Explorer, Fact, FaultReport, FileCall,
+    Found, Group, KINDS, Origin, Rehearsed, SavedFiles, SourceLine, TriedSync, UnderWay, UnflushedWrite,
+    Unreadable, UnsentData, Verdict, groups,
 };
 pub use search::{Broken, Search, check_program};
 

@@ -43,7 +43,7 @@ pub use disk::Disk;
 pub use error::LinuxError;
 pub use host::{HostFiles, HostUse, can_be_shown, hidden_by};
 pub use interface::Interface;
-pub use machine::{Clock, CpuCost, EPOCH_NS, Machine};
+pub use machine::{AddedSyncs, Clock, CpuCost, EPOCH_NS, Machine};
 pub use process::{End, Ended, Stream};
 pub use program::{MissingProgram, find_program, this_program};
 pub use record::{Recorder, TraceForm};

@@ -77,8 +77,28 @@ pub struct Machine {
     /// True to report changes of files and the resulting requests on
     /// [`Stream::Changes`](crate::Stream::Changes). The kernel must support it.
     pub file_log: bool,
+    /// Syncs that the kernel adds to the system calls of programs. They need [`Self::file_log`], and the kernel
+    /// must support them.
+    pub added_syncs: AddedSyncs,
     /// Additional kernel arguments.
     pub arguments: Vec<String>,
+}
+
+/// Syncs that the kernel adds to system calls that change a file on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddedSyncs {
+    /// Before each rename.
+    pub before_renames: bool,
+    /// After each new, moved or removed name.
+    pub after_names: bool,
+    /// After each write and truncation.
+    pub after_writes: bool,
+}
+
+impl AddedSyncs {
+    pub(crate) fn mask(self) -> u32 {
+        u32::from(self.before_renames) | u32::from(self.after_names) << 1 | u32::from(self.after_writes) << 2
+    }
 }
 
 impl Machine {
@@ -97,6 +117,7 @@ impl Machine {
             disk: DiskOptions::default(),
             memory_left: None,
             file_log: false,
+            added_syncs: AddedSyncs::default(),
             arguments: Vec::new(),
         }
     }

@@ -234,6 +234,11 @@ fn arguments(machine: &Machine, has_files: bool, handles: u16, others: usize) ->
     }
     if machine.file_log {
         arguments.push(format!("um_file_log={}", Stream::Changes.fd()));
+        arguments.extend(
+            Some(machine.added_syncs.mask())
+                .filter(|mask| *mask > 0)
+                .map(|mask| format!("um_added_syncs={mask}")),
+        );
     }
     // Linux 6.12 does not query an NVMe drive's number of handles.
     if machine.disk.interface == Interface::Nvme && handles > 1 {

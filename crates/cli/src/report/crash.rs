@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use strobe_crash::{CrashReport, FileCall, Found, Group, Origin, UnderWay, Verdict};
-use strobe_linux::job::Undo;
+use strobe_crash::{CrashReport, Found, Group, Verdict};
 
 use super::{Table, broken, count, duration, row, table};
 use crate::chart::WIDTH;
@@ -11,7 +10,6 @@ use crate::chart::WIDTH;
 const GROUPS_MAX: usize = 6;
 const REASON_LINES_MAX: usize = 12;
 const OPERATIONS_MAX: usize = 6;
-const UNDER_WAY_MAX: usize = 4;
 const LINE_MAX: usize = 28;
 
 /// Summary of the findings: each kind of damage with its reason, and its first cut with commands in flight.
@@ -51,6 +49,9 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         }
         out += &place(report, only);
     }
+    if let Some(note) = missing_sync(report) {
+        let _ = writeln!(out, "\n{}", broken(&note, WIDTH).join("\n"));
+    }
     if let Some(kept) = &report.kept {
         let _ = writeln!(
             out,
@@ -72,6 +73,11 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
                     finds no damage.";
         let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
     }
+    if report.passes_without_program {
+        let note = "The check also passes on the drive before the program: it does not test that the program's \
+                    data is there.";
+        let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
+    }
     if report.lines == 0 && report.has_check {
         let note = "The program printed nothing: the check cannot know what was acknowledged.";
         let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
@@ -82,6 +88,29 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
     }
     out
+}
+
+/// Result of `--find-sync`; `None` without trials.
+fn missing_sync(report: &CrashReport) -> Option<String> {
+    let (last, others) = report.tried_syncs.split_last()?;
+    let failed: Vec<&str> = others.iter().map(|trial| trial.added).collect();
+    Some(match last.first_wrong {
+        None => {
+            let others = match &failed[..] {
+                [] => String::new(),
+                failed => format!(" Not enough: a sync {}.", failed.join("; ")),
+            };
+            format!(
+                "A sync is missing: with a sync {}, all {} cuts are fine.{others}",
+                last.added,
+                count(last.cuts as u64)
+            )
+        }
+        Some(operation) => format!(
+            "No missing sync: even with a sync {}, the cut at operation {operation} leaves damage.",
+            last.added
+        ),
+    })
 }
 
 /// Note on unsynced names. `None` if a cut shows damage, all names were synced, or `--strict-names` is set.
@@ -171,90 +200,13 @@ fn place(report: &CrashReport, found: &Found) -> String {
         None if report.lines > 0 => writeln!(out, ", before the first line"),
         None => writeln!(out),
     };
-    // Commands that look alike are listed once.
-    let mut listed: Vec<String> = Vec::new();
-    for command in &found.under_way {
-        let text = under_way(command);
-        if !listed.contains(&text) {
-            listed.push(text);
-        }
-    }
-    if listed.is_empty() {
-        let is_end = found.operation > report.operations.1;
-        let did = if is_end { "the program had ended" } else { "the drive worked in the background" };
-        listed.push(format!("no command: {did}"));
-    }
-    let more = listed.len().saturating_sub(UNDER_WAY_MAX);
-    for (at, text) in listed.iter().take(UNDER_WAY_MAX).enumerate() {
-        let _ = writeln!(out, "  {:<11} {text}", if at == 0 { "under way" } else { "" });
-    }
-    if more > 0 {
-        let _ = writeln!(out, "              and {more} more commands");
-    }
-    let mut cached: Vec<String> = found.unflushed.iter().filter_map(file).collect();
-    cached.dedup();
-    if !cached.is_empty() {
-        let more = cached.len().saturating_sub(UNDER_WAY_MAX);
-        cached.truncate(UNDER_WAY_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let _ = writeln!(out, "  in cache    {}{more}", cached.join(", "));
-    }
-    for sync in &found.syncs {
-        let _ = writeln!(out, "  waiting     {}", call(sync));
-    }
-    if let Some(last) = &found.last_call {
-        let _ = writeln!(out, "  last call   {}", call(last));
-    }
-    if !found.undone.is_empty() {
-        let taken: Vec<String> = found.undone.iter().map(undone).collect();
-        let _ = writeln!(out, "  not synced  {}", taken.join(", "));
+    let mut label = "";
+    for fact in &found.facts {
+        let shown = if fact.label == label { "" } else { fact.label };
+        label = fact.label;
+        let _ = writeln!(out, "  {shown:<11} {}", fact.text);
     }
     out
-}
-
-/// Text such as "write of 8 sectors at 66048 by jbd2/vda-8: journal".
-fn under_way(of: &UnderWay) -> String {
-    let mut out = match of.command {
-        "flush" => "flush".to_owned(),
-        name => format!("{name} of {} sectors at {}", count(of.sectors), of.lba),
-    };
-    if let Some(first) = of.origins.first() {
-        let _ = write!(out, " by {}", first.process);
-    }
-    let files: Vec<String> = of.origins.iter().filter_map(file).collect();
-    if let Some(first) = files.first() {
-        let _ = write!(out, ": {first}");
-        if files.len() > 1 {
-            let _ = write!(out, " and {} more", files.len() - 1);
-        }
-    }
-    out
-}
-
-fn file(of: &Origin) -> Option<String> {
-    match (&*of.kind, &*of.path) {
-        ("none", _) => None,
-        ("memory", _) if of.process.starts_with("jbd2") => Some("journal".to_owned()),
-        ("memory", _) => Some("journal, metadata or direct I/O".to_owned()),
-        ("block", _) => Some("metadata".to_owned()),
-        (_, "") => Some(format!("inode {}", of.inode)),
-        (_, path) => Some(format!("{path} (inode {})", of.inode)),
-    }
-}
-
-/// Text such as "rename /a to /b by mv".
-fn call(of: &FileCall) -> String {
-    let path = if of.path.is_empty() { String::new() } else { format!(" {}", of.path) };
-    let to = of.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-    let by = if of.process == "init" { "strobe, after the program" } else { &of.process };
-    format!("{}{path}{to} by {by}", of.call)
-}
-
-fn undone(of: &Undo) -> String {
-    match of {
-        Undo::Remove(path) => format!("{path} removed"),
-        Undo::MoveBack { from, to } => format!("{to} renamed back to {from}"),
-    }
 }
 
 pub(super) fn verdict(of: Verdict) -> &'static str {
@@ -310,7 +262,7 @@ fn short(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use strobe_crash::groups;
+    use strobe_crash::{Fact, groups};
 
     use super::*;
 
@@ -322,6 +274,8 @@ mod tests {
             last_line: Some("saved 7".to_owned()),
             under_way: Vec::new(),
             unflushed: Vec::new(),
+            unsent: Vec::new(),
+            facts: Vec::new(),
             syncs: Vec::new(),
             last_call: None,
             unsynced_names: 0,
@@ -351,6 +305,8 @@ mod tests {
             lines: 40,
             took_ns: 1,
             outside: None,
+            passes_without_program: false,
+            tried_syncs: Vec::new(),
             groups: groups(&found),
             kept: None,
             found,
@@ -362,32 +318,12 @@ mod tests {
         let whole = format!("{} \nand the second line", "a long reason that no column breaks, ".repeat(5));
         let lost = (0..12).map(|n| found(n, Verdict::Lost, &format!("{} acknowledged, {n} there", n + 1)));
         let mut corrupt = found(12, Verdict::Corrupt, &whole);
-        let origin = |kind: &str, inode, path: &str| Origin {
-            process: "jbd2/vda-8".to_owned(),
-            kind: kind.to_owned(),
-            inode,
-            path: path.to_owned(),
-        };
-        corrupt.under_way = vec![
-            UnderWay { command: "write", lba: 66_048, sectors: 8, origins: vec![origin("memory", 0, "")] },
-            UnderWay {
-                command: "write",
-                lba: 9,
-                sectors: 16,
-                origins: vec![origin("file", 12, "/a"), origin("block", 0, "")],
-            },
-            UnderWay { command: "flush", lba: 0, sectors: 0, origins: vec![origin("none", 0, "")] },
+        let fact = |label, text: &str| Fact { label, text: text.to_owned() };
+        corrupt.facts = vec![
+            fact("under way", "flush by jbd2/vda-8"),
+            fact("in cache", "/a (inode 12), 4096 bytes at 0: lost"),
+            fact("in cache", "journal, 8192 bytes: kept"),
         ];
-        let called = |call: &str, path: &str, to: Option<&str>| FileCall {
-            call: call.to_owned(),
-            path: path.to_owned(),
-            to: to.map(str::to_owned),
-            process: "mv".to_owned(),
-        };
-        corrupt.unflushed = vec![origin("file", 12, "/a"), origin("memory", 0, "")];
-        corrupt.syncs = vec![called("fsync", "/a", None)];
-        corrupt.last_call = Some(called("rename", "/config.new", Some("/config")));
-        corrupt.undone = vec![Undo::Remove("/a".to_owned())];
         let mut report = report(lost.chain([corrupt, found(13, Verdict::Fine, "")]).collect());
         let text = crash_summary(&report, false, false);
         for wanted in [
@@ -395,13 +331,8 @@ mod tests {
             "\n12 lost: 1 acknowledged, 0 there (other numbers at other cuts)\n  operations  0, 1, 2, 3, 4, 5 and 6 more\n",
             &format!("\n1 corrupt: {}\n    and the second line\n", whole.lines().next().unwrap_or_default()),
             "  first       12, after 6.30 s and line 7: saved 7\n",
-            "  under way   write of 8 sectors at 66048 by jbd2/vda-8: journal\n",
-            "              write of 16 sectors at 9 by jbd2/vda-8: /a (inode 12) and 1 more\n",
-            "              flush by jbd2/vda-8\n",
-            "  in cache    /a (inode 12), journal\n",
-            "  waiting     fsync /a by mv\n",
-            "  last call   rename /config.new to /config by mv\n",
-            "  not synced  /a removed\n",
+            "  under way   flush by jbd2/vda-8\n",
+            "  in cache    /a (inode 12), 4096 bytes at 0: lost\n              journal, 8192 bytes: kept\n",
         ] {
             assert!(text.contains(wanted), "{wanted:?} in {text}");
         }
@@ -464,7 +395,7 @@ mod tests {
         let text = crash_summary(&report, false, true);
         assert!(
             text.contains("\nfine\n    saved 7 is there\n    all is well\n  first       5, after")
-                && text.contains("in the background"),
+                && !text.contains("lost:"),
             "{text}"
         );
         let table = crash_table(&[report.clone(), report], &[]);

@@ -84,7 +84,10 @@ fn a_cut_within_a_sync_names_its_file_and_process() {
     );
     let is_log =
         |origin: &Value| origin["kind"] == "file" && origin["path"] == "/log" && origin["inode"] != 0;
-    assert!(within["unflushed"].as_array().is_some_and(|all| all.iter().any(is_log)), "{within}");
+    assert!(
+        within["unflushed"].as_array().is_some_and(|all| all.iter().any(|write| is_log(&write["origin"]))),
+        "{within}"
+    );
     let options =
         ["--write-through", "--cuts", "30", "--json", "-", "--check", "true", "--", "sh", "-c", append];
     let through = crash(&kernel, folder.path(), &options);
@@ -140,7 +143,7 @@ fn a_program_that_renames_without_a_sync_is_found_out_and_one_that_syncs_is_not(
     let page = fs::read_to_string(folder.path().join("cuts.html")).expect("a page");
     assert_eq!(page.matches("<circle class=\"dot").count(), 12, "every cut is on the time line");
     assert!(page.contains("<pre>nothing there") && page.contains("./save.sh · on ext4"), "{page}");
-    assert!(page.contains("after rename /config.new to /config by mv"), "{page}");
+    assert!(page.contains("last call: rename /config.new to /config by mv"), "{page}");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let lost: Vec<_> = found(&output).into_iter().filter(|found| found["verdict"] == "lost").collect();
     assert!(lost.len() > 3, "{lost:?}");

@@ -3,6 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod answers;
 mod crash;
 mod determinism;
 mod devices;

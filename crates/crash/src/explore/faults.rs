@@ -16,8 +16,8 @@ use strobe_types::{Lba, StopFlag};
 
 use super::error::ExploreError;
 use super::examine::{Examination, Examined, Verdict};
-use super::file_log::Origin;
 use super::hear::lock;
+use super::line::Origin;
 use super::{Explorer, Rehearsed, new_examination};
 
 /// Kinds of data, in the order of the report.

@@ -1,44 +1,19 @@
 //! File changes of guest programs and the resulting block requests, as reported by the guest's kernel.
 //!
-//! 1. [`Event::parse`] reads a line of the kernel's file log.
+//! 1. [`Line::parse`] reads a line of the kernel's file log.
 //! 2. [`FileLog`] keeps the state needed at a cut: requests that the drive has not seen, running syncs, the
-//!    last completed call, and unsynced names ([`Names`]).
+//!    last completed call, data not sent to the drive ([`Unsent`]), and unsynced names ([`Names`]).
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use strobe_ssd::Command;
+use strobe_types::SECTOR_BYTES;
 
+use super::line::{Event, FileCall, Line, Origin};
 use super::names::Names;
-
-/// System call that changes or syncs a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FileCall {
-    /// create, link, mkdir, unlink, rmdir, rename, write, truncate, fsync, fdatasync, syncfs or sync.
-    pub call: String,
-    /// Path relative to the file system's root; empty for sync.
-    pub path: String,
-    /// New path of a rename.
-    pub to: Option<String>,
-    /// Process name.
-    pub process: String,
-}
-
-/// Origin of a request: the file whose pages it writes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Origin {
-    /// Name of the submitting process.
-    pub process: String,
-    /// Kind of pages: file, folder, other, block, memory or none.
-    ///
-    /// Other is metadata kept in an inode, block is metadata in device blocks. Memory is a journal's copy or
-    /// direct I/O. None means no data.
-    pub kind: String,
-    /// Inode, or 0.
-    pub inode: u64,
-    /// Path relative to the file system's root; empty if the inode has no name.
-    pub path: String,
-}
+use super::pending::Piece;
+use super::unsent::Unsent;
 
 /// In-flight command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,93 +28,21 @@ pub struct UnderWay {
     pub origins: Vec<Origin>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Event {
-    Request {
-        flushes: bool,
-        sector: u64,
-        sectors: u64,
-        origin: Origin,
-    },
-    Call(FileCall),
-    /// `new` is true if the target name was free.
-    Rename {
-        call: FileCall,
-        new: bool,
-        exchange: bool,
-    },
-    Sync(FileCall),
-    Synced {
-        is_ok: bool,
-    },
-}
-
-struct Line(u64, Event);
-
-impl Line {
-    fn parse(line: &str) -> Option<Self> {
-        let mut fields = line.split('\t');
-        let mut next = || fields.next();
-        let (what, pid, process) = (next()?, next()?.parse().ok()?, unescaped(next()?));
-        let path = |field: Option<&str>| field.map(unescaped);
-        let call = |call: &str, path: String, to| FileCall {
-            call: call.to_owned(),
-            path,
-            to,
-            process: process.clone(),
-        };
-        let event = match what {
-            "bio" => {
-                let (_, flushes) = (next()?, next()? == "1");
-                let (sector, sectors) = (next()?.parse().ok()?, next()?.parse().ok()?);
-                let (kind, inode) = (next()?.to_owned(), next()?.parse().ok()?);
-                // An inode without a name has no path.
-                let path = path(next()).unwrap_or_default();
-                Event::Request { flushes, sector, sectors, origin: Origin { process, kind, inode, path } }
-            }
-            "move" | "replace" | "exchange" => {
-                let (from, to) = (path(next())?, path(next())?);
-                // The target of `move` was free; `replace` removes a file.
-                let call = call("rename", from, Some(to));
-                Event::Rename { call, new: what == "move", exchange: what == "exchange" }
-            }
-            "fsync" | "fdatasync" | "syncfs" | "sync" => {
-                Event::Sync(call(what, path(next()).unwrap_or_default(), None))
-            }
-            "done" => Event::Synced { is_ok: next()? == "0" },
-            _ => Event::Call(call(what, path(next())?, None)),
-        };
-        Some(Self(pid, event))
-    }
-}
-
-fn unescaped(text: &str) -> String {
-    if !text.contains('\\') {
-        return text.to_owned();
-    }
-    let (bytes, mut out, mut at) = (text.as_bytes(), Vec::new(), 0);
-    while at < bytes.len() {
-        let octal = bytes.get(at + 1..at + 4).filter(|_| bytes[at] == b'\\');
-        let value = octal.and_then(|octal| u8::from_str_radix(std::str::from_utf8(octal).ok()?, 8).ok());
-        out.push(value.unwrap_or(bytes[at]));
-        at += if value.is_some() { 4 } else { 1 };
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
 const PAGE_SECTORS: usize = 8;
 
 #[derive(Default)]
 pub(super) struct FileLog {
     begun: Vec<u8>,
-    /// Requests that the drive has not seen, by first sector, with their lengths in sectors.
-    coming: BTreeMap<u64, (u64, Origin)>,
+    /// Requests that the drive has not seen, by first sector.
+    coming: BTreeMap<u64, Piece>,
     /// Origin of the last flushing request.
     flusher: Option<Origin>,
     /// Running syncs by process, with the number of name changes before each.
     syncs: BTreeMap<u64, (FileCall, u64)>,
     last: Option<FileCall>,
+    calls: u64,
     names: Names,
+    unsent: Unsent,
     /// Origin of each written 4 KiB page, by first sector.
     written: BTreeMap<u64, Origin>,
 }
@@ -160,43 +63,63 @@ impl FileLog {
 
     fn take(&mut self, pid: u64, event: Event) {
         match event {
-            Event::Request { flushes, sector, sectors, origin } => {
+            Event::Request { flushes, sector, sectors, origin, offset } => {
                 if flushes {
                     let process = origin.process.clone();
                     let (kind, path) = ("none".to_owned(), String::new());
                     self.flusher = Some(Origin { process, kind, inode: 0, path });
                 }
-                if sectors > 0 {
-                    self.coming.insert(sector, (sectors, origin));
+                if sectors == 0 {
+                    return;
                 }
+                if let Some(offset) = offset.filter(|_| origin.kind == "file") {
+                    self.unsent.sent(&origin.path, offset, sectors * SECTOR_BYTES);
+                }
+                self.coming.insert(sector, Piece { lba: sector, sectors, origin, offset });
             }
             Event::Call(call) => {
+                let call = self.numbered(call);
                 match &*call.call {
                     "create" | "link" | "mkdir" => self.names.created(&call.path),
-                    "unlink" | "rmdir" => self.names.removed(&call.path),
+                    "unlink" | "rmdir" => {
+                        self.names.removed(&call.path);
+                        self.unsent.gone(&call.path);
+                    }
+                    "write" => self.unsent.written(&call),
+                    "truncate" => self.unsent.truncated(&call.path, call.offset.unwrap_or(0)),
                     _ => {}
                 }
                 self.last = Some(call);
             }
+            Event::Direct(call) => self.last = Some(self.numbered(call)),
             Event::Rename { call, new, exchange } => {
                 let to = call.to.clone().unwrap_or_default();
                 if exchange {
                     self.names.exchanged(&call.path, &to);
+                    self.unsent.exchanged(&call.path, &to);
                 } else {
                     self.names.renamed(&call.path, &to, new);
+                    self.unsent.moved(&call.path, &to);
                 }
-                self.last = Some(call);
+                self.last = Some(self.numbered(call));
             }
             // A sync does not cover changes made while it runs.
             Event::Sync(call) => {
+                let call = self.numbered(call);
                 self.syncs.insert(pid, (call, self.names.now()));
             }
             Event::Synced { is_ok } => {
                 let Some((call, began)) = self.syncs.remove(&pid) else { return };
                 if is_ok {
                     match &*call.call {
-                        "sync" | "syncfs" => self.names.all_synced(began),
-                        _ => self.names.folder_synced(&call.path, began),
+                        "sync" | "syncfs" => {
+                            self.names.all_synced(began);
+                            self.unsent.synced(None, call.number);
+                        }
+                        _ => {
+                            self.names.folder_synced(&call.path, began);
+                            self.unsent.synced(Some(&call.path), call.number);
+                        }
                     }
                 }
                 self.last = Some(call);
@@ -204,8 +127,14 @@ impl FileLog {
         }
     }
 
-    /// Describes a submitted command, and records its origins for the pages it writes.
-    pub(super) fn under_way(&mut self, command: &Command<'_>) -> UnderWay {
+    fn numbered(&mut self, call: FileCall) -> FileCall {
+        self.calls += 1;
+        FileCall { number: self.calls, ..call }
+    }
+
+    /// Describes a submitted command and the requests it consists of, and records its origins for the pages it
+    /// writes.
+    pub(super) fn under_way(&mut self, command: &Command<'_>) -> (UnderWay, Vec<Piece>) {
         let (name, ranges) = match command {
             Command::Read { range } => ("read", vec![*range]),
             Command::Write { range, .. } | Command::WriteZeroes { range, .. } => ("write", vec![*range]),
@@ -214,6 +143,7 @@ impl FileLog {
             Command::Copy { sources, .. } => ("copy", sources.to_vec()),
         };
         let mut origins: Vec<Origin> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         if name == "flush" {
             origins.extend(self.flusher.clone());
         } else if name != "read" {
@@ -222,23 +152,24 @@ impl FileLog {
                 // request.
                 let end = range.lba.get() + u64::from(range.sectors);
                 let first = self.coming.range(..=range.lba.get()).next_back();
-                let first = first.filter(|(at, (sectors, _))| **at + sectors > range.lba.get());
+                let first = first.filter(|(at, piece)| **at + piece.sectors > range.lba.get());
                 let first = first.map_or(range.lba.get(), |(at, _)| *at);
                 let found: Vec<u64> = self.coming.range(first..end).map(|(at, _)| *at).collect();
                 for at in found {
-                    let Some((sectors, origin)) = self.coming.remove(&at) else { continue };
-                    for page in (at..at + sectors).step_by(PAGE_SECTORS) {
-                        self.written.insert(page, origin.clone());
+                    let Some(piece) = self.coming.remove(&at) else { continue };
+                    for page in (at..at + piece.sectors).step_by(PAGE_SECTORS) {
+                        self.written.insert(page, piece.origin.clone());
                     }
-                    if !origins.contains(&origin) {
-                        origins.push(origin);
+                    if !origins.contains(&piece.origin) {
+                        origins.push(piece.origin.clone());
                     }
+                    pieces.push(piece);
                 }
             }
         }
         let lba = ranges.first().map_or(0, |range| range.lba.get());
         let sectors = ranges.iter().map(|range| u64::from(range.sectors)).sum();
-        UnderWay { command: name, lba, sectors, origins }
+        (UnderWay { command: name, lba, sectors, origins }, pieces)
     }
 
     pub(super) fn syncs(&self) -> Vec<FileCall> {
@@ -247,6 +178,10 @@ impl FileLog {
 
     pub(super) fn last(&self) -> Option<FileCall> {
         self.last.clone()
+    }
+
+    pub(super) fn unsent(&self) -> &Unsent {
+        &self.unsent
     }
 
     pub(super) fn into_written(self) -> BTreeMap<u64, Origin> {
@@ -276,13 +211,17 @@ mod tests {
         let mut log = FileLog::default();
         log.hear(b"bio\t7\tsync\t1\t0\t800\t8\tfile\t12\t/a\\011b\nbio\t7\tsync\t1\t0\t808\t8\tfile\t13\t/c\nbio\t9\tjbd2");
         log.hear(b"/vda-8\t1\t1\t64\t8\tmemory\t0\t\n");
-        let merged = log.under_way(&write(800, 16));
+        let (merged, pieces) = log.under_way(&write(800, 16));
+        assert_eq!(
+            pieces.iter().map(|piece| (piece.lba, piece.sectors)).collect::<Vec<_>>(),
+            [(800, 8), (808, 8)]
+        );
         assert_eq!((merged.command, merged.lba, merged.sectors), ("write", 800, 16));
         let paths: Vec<_> = merged.origins.iter().map(|origin| (origin.inode, &*origin.path)).collect();
         assert_eq!(paths, [(12, "/a\tb"), (13, "/c")]);
-        assert_eq!(log.under_way(&Command::Flush).origins[0].process, "jbd2/vda-8");
-        assert_eq!(log.under_way(&write(64, 8)).origins[0].kind, "memory");
-        assert!(log.under_way(&write(64, 8)).origins.is_empty(), "a request is taken once");
+        assert_eq!(log.under_way(&Command::Flush).0.origins[0].process, "jbd2/vda-8");
+        assert_eq!(log.under_way(&write(64, 8)).0.origins[0].kind, "memory");
+        assert!(log.under_way(&write(64, 8)).0.origins.is_empty(), "a request is taken once");
     }
 
     #[test]
@@ -298,5 +237,23 @@ mod tests {
         assert_eq!(log.names().undo().len(), 1, "a sync that fails covers nothing");
         log.hear(b"sync\t2\tsync\ndone\t2\tsync\t0\n");
         assert!(log.names().undo().is_empty());
+    }
+
+    #[test]
+    fn data_is_unsent_until_a_request_or_a_sync_takes_it() {
+        let mut log = FileLog::default();
+        let unsent = |log: &FileLog| -> Vec<_> {
+            let all = log.unsent().all();
+            all.into_iter().map(|one| (one.path, one.offset, one.length, one.call.number)).collect()
+        };
+        log.hear(b"create\t1\tsh\t/a\nwrite\t1\tsh\t/a\t0\t5000\nmove\t1\tmv\t/a\t/b\n");
+        assert_eq!(unsent(&log), [("/b".to_owned(), 0, 5000, 2)]);
+        log.hear(b"bio\t9\tkworker\t1\t0\t800\t8\tfile\t12\t/b\t0\n");
+        assert_eq!(unsent(&log), [("/b".to_owned(), 4096, 904, 2)]);
+        log.hear(b"fsync\t1\tsh\t/b\nwrite\t1\tsh\t/b\t0\t1\ndone\t1\tsh\t0\n");
+        assert_eq!(unsent(&log), [("/b".to_owned(), 0, 1, 5)], "a sync takes what was written before it");
+        log.hear(b"direct\t1\tdd\t/b\t512\t512\nunlink\t1\trm\t/b\n");
+        assert!(unsent(&log).is_empty());
+        assert_eq!(log.last().expect("a call").number, 7);
     }
 }

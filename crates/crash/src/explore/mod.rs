@@ -15,9 +15,15 @@ mod examine;
 mod faults;
 mod file_log;
 mod hear;
+mod line;
+mod missing_sync;
 mod names;
+mod pending;
+mod place;
 mod report;
 mod snapshot;
+mod source;
+mod unsent;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -30,25 +36,34 @@ use strobe_lab::RunError;
 use strobe_linux::command::{GuestRoot, LinuxRun, LinuxRunError, OutsideResult};
 use strobe_linux::job::Step;
 use strobe_linux::kernel::KernelInfo;
-use strobe_linux::{LinuxError, Outcome, PoweredDrive, Stream};
+use strobe_linux::{AddedSyncs, LinuxError, Outcome, PoweredDrive, Stream};
 use strobe_ssd::Simulated;
 use strobe_types::{Prng, SimTime, StopFlag};
 
 use examine::{Examination, Examined, is_not_found};
 use hear::{Listener, Said, lock};
 use snapshot::{Printed, RunLog, Snapshot, SnapshotDrive};
+use source::Sources;
 
 pub use cut_points::CutPoints;
 pub use error::ExploreError;
 pub use examine::Verdict;
 pub use faults::{FaultReport, KINDS, Unreadable};
-pub use file_log::{FileCall, Origin, UnderWay};
+pub use file_log::UnderWay;
+pub use line::{FileCall, Origin};
+pub use missing_sync::TriedSync;
+pub use pending::{Difference, UnflushedWrite};
+pub use place::Fact;
 pub use report::{CrashReport, Found, Group, SavedFiles, groups};
+pub use source::SourceLine;
+pub use unsent::UnsentData;
 
 /// Environment variable of the check: path of the file with the lines printed before the cut.
 pub const ACKNOWLEDGED: &str = "STROBE_ACKNOWLEDGED";
 
 const BISECTION_CUTS: usize = 4;
+/// Upper bound of the size of a file that F2FS and Btrfs keep in metadata.
+const INLINE_MAX: u64 = 4096;
 
 /// Configuration of the exploration.
 #[derive(Clone, Debug)]
@@ -64,6 +79,8 @@ pub struct Explorer {
     pub twice: bool,
     /// True if unsynced names are undone before the check.
     pub strict_names: bool,
+    /// Syncs added to the program's system calls.
+    pub added_syncs: AddedSyncs,
     /// True to skip cuts after the first failing one.
     pub until_first: bool,
     /// Limit of virtual time for the examination of a snapshot, in ns.
@@ -91,6 +108,7 @@ pub struct Rehearsed {
     left_at: SimTime,
     /// Origin of the last write of each 4 KiB page, by first sector.
     written: BTreeMap<u64, Origin>,
+    passes_without_program: bool,
 }
 
 impl Rehearsed {
@@ -122,6 +140,17 @@ impl Rehearsed {
     /// True if the kernel reports file system calls and the origins of requests.
     pub fn has_file_log(&self) -> bool {
         self.kernel.can_log_files()
+    }
+
+    /// True if the check passes on the drive as it was before the program: it does not notice that data is
+    /// missing.
+    pub fn passes_without_program(&self) -> bool {
+        self.passes_without_program
+    }
+
+    /// True if the kernel can add syncs to the program's system calls.
+    pub fn can_add_syncs(&self) -> bool {
+        self.kernel.can_add_syncs()
     }
 
     fn has_place(&self, operation: u64) -> bool {
@@ -166,7 +195,7 @@ impl Explorer {
         let end = lock(&log).has_unflushed().then_some(last + 1);
         let RunLog { lines, flushed, files, .. } = std::mem::take(&mut *lock(&log));
         drop(said);
-        let rehearsed = Rehearsed {
+        let mut rehearsed = Rehearsed {
             kernel,
             drive: Mutex::new(drive),
             start,
@@ -179,15 +208,25 @@ impl Explorer {
             left: Mutex::new(left.freeze()),
             left_at: at,
             written: files.into_written(),
+            passes_without_program: false,
         };
         if last < first && end.is_none() {
             return Err(ExploreError::Nothing);
         }
         let acknowledged = self.note(&rehearsed.lines, "uncut")?;
-        let examined = self.examination(&rehearsed, &acknowledged, stop).at(left, at, None)?;
+        let examination = self.examination(&rehearsed, &acknowledged, stop);
+        let examined = examination.at(left, at, None)?;
         // In `if ./check.sh; then …`, a missing script passes after every cut.
         match (examined.verdict, examined.said.lines().find(|line| is_not_found(line))) {
-            (Verdict::Fine, None) => Ok(rehearsed),
+            (Verdict::Fine, None) => {
+                if !self.check.is_empty() {
+                    // The drive before the program, with all of the program's lines.
+                    let before = lock(&rehearsed.drive).freeze();
+                    let unchanged = examination.at(before, rehearsed.start, None)?;
+                    rehearsed.passes_without_program = unchanged.verdict == Verdict::Fine;
+                }
+                Ok(rehearsed)
+            }
             (Verdict::Fine, Some(line)) => Err(ExploreError::NoCommand(line.to_owned())),
             (verdict, _) => Err(ExploreError::Check { verdict, reason: examined.reason }),
         }
@@ -244,6 +283,7 @@ impl Explorer {
         let powered = PoweredDrive::new(Box::new(drive), start);
         let mut program = self.program();
         program.machine.file_log = kernel.can_log_files();
+        program.machine.added_syncs = self.added_syncs;
         let performed = program.run_on(kernel, powered, stop, &mut hears);
         let (outcome, step) = performed.map_err(|error| said.explained(error))?;
         // Findings would mean nothing if the program failed without a cut.
@@ -326,6 +366,7 @@ impl Explorer {
             // Operations that ended before their snapshot could be taken are repeated in another run.
             while !wanted.is_empty() && lock(&trouble).is_none() {
                 let log = Arc::<Mutex<RunLog>>::default();
+                lock(&log).keeps_data = true;
                 let send = snapshots.clone();
                 let take = Box::new(move |snapshot| {
                     let _ = send.send(snapshot);
@@ -357,6 +398,11 @@ impl Explorer {
             return Err(error);
         }
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let sources = Sources::default();
+        for one in &mut found {
+            one.add_sources(&sources);
+            one.facts = place::facts(one, Some(one.operation) == rehearsed.end);
+        }
         found.sort_by_key(|one: &Found| one.operation);
         if self.until_first {
             // The examined cuts after the first failure depend on thread timing.
@@ -389,6 +435,13 @@ impl Explorer {
         }
     }
 
+    /// True for data of small files that the file system keeps in metadata, whose requests have other origins.
+    fn is_inline(&self, data: &UnsentData) -> bool {
+        let keeps_inline =
+            ["f2fs", "btrfs"].contains(&self.run.file_system.kernel_name().unwrap_or_default());
+        keeps_inline && data.offset + data.length <= INLINE_MAX
+    }
+
     fn judged(
         &self,
         rehearsed: &Rehearsed,
@@ -404,13 +457,15 @@ impl Explorer {
             acknowledged: lines.len(),
             last_line: lines.last().map(|line| line.text.clone()),
             under_way: place.under_way,
-            unflushed: place.unflushed,
+            unflushed: Vec::new(),
+            unsent: place.unsent.into_iter().filter(|data| !self.is_inline(data)).collect(),
             syncs: place.syncs,
             last_call: place.last_call,
             unsynced_names: unsynced.len(),
             undone: if self.strict_names { unsynced } else { Vec::new() },
             was_cut_again: false,
             repair: None,
+            facts: Vec::new(),
             verdict: Verdict::Corrupt,
             reason: String::new(),
             said: String::new(),
@@ -424,6 +479,8 @@ impl Explorer {
                 return Ok(found);
             }
         };
+        // The copy is read before the file system's recovery changes the drive.
+        found.unflushed = pending::compare(&place.unflushed, &mut *drive.freeze(), recovery.finished);
         let acknowledged = self.note(lines, &operation.to_string())?;
         let again = self.twice.then(|| {
             u64::from(Prng::derive(self.run.experiment.seed ^ operation, "power fails again").below(60))

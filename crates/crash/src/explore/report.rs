@@ -3,7 +3,13 @@ use strobe_linux::command::OutsideResult;
 use strobe_linux::job::Undo;
 
 use super::examine::Verdict;
-use super::file_log::{FileCall, Origin, UnderWay};
+use super::file_log::UnderWay;
+use super::line::FileCall;
+use super::missing_sync::TriedSync;
+use super::pending::UnflushedWrite;
+use super::place::Fact;
+use super::source::Sources;
+use super::unsent::UnsentData;
 use super::{Explorer, Rehearsed};
 
 /// Power cut and its consequences.
@@ -24,8 +30,13 @@ pub struct Found {
     ///
     /// If empty, the operation belongs to background work of the drive, such as writing back its cache.
     pub under_way: Vec<UnderWay>,
-    /// Origins of completed writes not covered by a flush: they were in the drive's cache.
-    pub unflushed: Vec<Origin>,
+    /// Writes without a later flush, in flight or in the drive's cache, in order of submission, and what of
+    /// them is there after the cut.
+    pub unflushed: Vec<UnflushedWrite>,
+    /// Data that programs had written to files and that was not sent to the drive yet.
+    ///
+    /// Small files of F2FS and Btrfs are part of metadata, and are left out.
+    pub unsent: Vec<UnsentData>,
     /// Running syncs; empty if the kernel does not report them.
     pub syncs: Vec<FileCall>,
     /// Last completed call on a file, if the kernel reports it.
@@ -39,6 +50,8 @@ pub struct Found {
     /// Output of the file system's repair if it changed the volume before the mount. Only FAT and exFAT, which
     /// have no journal, are repaired.
     pub repair: Option<String>,
+    /// The circumstances as text.
+    pub facts: Vec<Fact>,
     /// Verdict.
     pub verdict: Verdict,
     /// Reason of the verdict; empty if it is fine.
@@ -49,6 +62,15 @@ pub struct Found {
     /// Kernel log of the boot after the cut.
     #[serde(skip)]
     pub kernel_log: String,
+}
+
+impl Found {
+    pub(super) fn add_sources(&mut self, sources: &Sources) {
+        let unsent = self.unsent.iter_mut().map(|data| &mut data.call);
+        for call in self.syncs.iter_mut().chain(&mut self.last_call).chain(unsent) {
+            call.source = sources.line(&call.callers);
+        }
+    }
 }
 
 /// Findings with equal verdict and reason, ignoring numbers in the reason.
@@ -105,6 +127,11 @@ pub struct CrashReport {
     /// Files that the program wrote outside the drive, unaffected by cuts. Absent if there are no such files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideResult>,
+    /// True if the check passes on the drive before the program ran: it does not notice that data is missing.
+    pub passes_without_program: bool,
+    /// Trials with added syncs (--find-sync), in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried_syncs: Vec<TriedSync>,
     /// Failing findings by verdict and reason, in the order of their first cut.
     pub groups: Vec<Group>,
     /// Files of the first failing cut, if saved.
@@ -132,6 +159,8 @@ impl CrashReport {
             lines: rehearsed.lines(),
             took_ns: rehearsed.took_ns(),
             outside: rehearsed.outside().cloned(),
+            passes_without_program: rehearsed.passes_without_program(),
+            tried_syncs: Vec::new(),
             groups: groups(&found),
             kept: None,
             found,

@@ -9,10 +9,16 @@ use strobe_ssd::{
     Command, CommandError, CommandKind, Completion, Device, DriveStats, HostCounts, Inspect, Latency,
     LimitsConfig, PowerCut, Range, ReclaimUnits, Simulated, Verdict,
 };
-use strobe_types::{Geometry, Lba, SimTime, StopFlag};
+use strobe_types::{Geometry, Lba, SECTOR_BYTES, SimTime, StopFlag};
 
-use super::file_log::{FileCall, FileLog, Origin, UnderWay};
+use super::file_log::{FileLog, UnderWay};
 use super::hear::lock;
+use super::line::{FileCall, Origin};
+use super::pending::{Pending, Piece};
+use super::unsent::UnsentData;
+
+/// Most bytes of unflushed data that are kept to be compared; writes beyond are not.
+const HELD_MAX: usize = 256 << 20;
 
 pub(super) struct Snapshot {
     /// Interrupted flash operation, or the number after the program's last one.
@@ -26,7 +32,8 @@ pub(super) struct Snapshot {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) under_way: Vec<UnderWay>,
-    pub(super) unflushed: Vec<Origin>,
+    pub(super) unflushed: Vec<Pending>,
+    pub(super) unsent: Vec<UnsentData>,
     pub(super) syncs: Vec<FileCall>,
     pub(super) last_call: Option<FileCall>,
     pub(super) undo: Vec<Undo>,
@@ -47,6 +54,8 @@ pub(super) struct RunLog {
     pub(super) flushed: Vec<u64>,
     /// Operations that ended before their snapshot could be taken.
     pub(super) missed: Vec<u64>,
+    /// True to keep the data of unflushed writes, to compare it with the drive after a cut.
+    pub(super) keeps_data: bool,
     commands: Commands,
 }
 
@@ -54,8 +63,11 @@ pub(super) struct RunLog {
 #[derive(Default)]
 struct Commands {
     under_way: BTreeMap<u64, UnderWay>,
-    /// Completed writes not covered by a flush, with the write's number.
-    unflushed: Vec<(u64, Origin)>,
+    /// Writes and trims in flight or not covered by a flush, in order of submission.
+    pending: Vec<Pending>,
+    /// Bytes of data in `pending`.
+    held: usize,
+    /// Number of completed writes.
     writes: u64,
     /// Number of writes covered by flushes.
     covered: u64,
@@ -69,7 +81,8 @@ impl RunLog {
     fn place(&self) -> Place {
         Place {
             under_way: self.commands.under_way.values().cloned().collect(),
-            unflushed: self.commands.unflushed.iter().map(|(_, origin)| origin.clone()).collect(),
+            unflushed: self.commands.pending.clone(),
+            unsent: self.files.unsent().all(),
             syncs: self.files.syncs(),
             last_call: self.files.last(),
             undo: self.files.names().undo(),
@@ -85,14 +98,30 @@ impl RunLog {
         Snapshot { operation, drive: drive.cut_now().drive, at, lines: self.lines.len(), place: self.place() }
     }
 
-    fn begun(&mut self, tag: u64, command: &Command<'_>, is_durable: bool) {
-        let under_way = self.files.under_way(command);
-        self.commands.under_way.insert(tag, under_way);
-        if matches!(command, Command::Flush) {
-            self.commands.flushes.insert(tag, self.commands.writes);
+    fn begun(&mut self, tag: u64, command: &Command<'_>, data: Option<&[u8]>, is_durable: bool) {
+        let (under_way, pieces) = self.files.under_way(command);
+        let commands = &mut self.commands;
+        match command {
+            Command::Flush => drop(commands.flushes.insert(tag, commands.writes)),
+            Command::Write { range, .. } => {
+                commands.written(tag, *range, pieces, data.filter(|_| self.keeps_data));
+            }
+            Command::WriteZeroes { range, .. } => {
+                let zeros = vec![0; range.bytes() as usize];
+                commands.written(tag, *range, pieces, Some(&zeros));
+            }
+            Command::Deallocate(ranges) => {
+                ranges.iter().for_each(|range| commands.written(tag, *range, Vec::new(), None));
+            }
+            Command::Copy { destination, sources } => {
+                let sectors = sources.iter().map(|range| range.sectors).sum();
+                commands.written(tag, Range::new(*destination, sectors), Vec::new(), None);
+            }
+            Command::Read { .. } => {}
         }
+        commands.under_way.insert(tag, under_way);
         if is_durable {
-            self.commands.durable.insert(tag);
+            commands.durable.insert(tag);
         }
     }
 
@@ -107,19 +136,64 @@ impl RunLog {
                 let covered = commands.flushes.remove(&tag).unwrap_or(0);
                 if !lies {
                     commands.covered = commands.covered.max(covered);
-                    commands.unflushed.retain(|(write, _)| *write >= covered);
+                    commands.retain(|write| write.completed.is_none_or(|number| number >= covered));
                 }
             }
-            "write" if is_durable => {}
-            "write" => {
-                for origin in complete.origins {
-                    // Only the last write of an origin counts.
-                    commands.unflushed.retain(|(_, other)| *other != origin);
-                    commands.unflushed.push((commands.writes, origin));
+            "write" | "trim" | "copy" => {
+                let is_of = |write: &Pending| write.tag == tag && write.completed.is_none();
+                if is_durable {
+                    commands.retain(|write| !is_of(write));
+                    return;
                 }
-                commands.writes += 1;
+                // The parts of a command are neighbours, and commands in flight are near the end.
+                let parts = commands.pending.iter_mut().rev().skip_while(|write| !is_of(write));
+                for write in parts.take_while(|write| is_of(write)) {
+                    write.completed = Some(commands.writes);
+                }
+                commands.writes += u64::from(complete.command == "write");
             }
             _ => {}
+        }
+    }
+}
+
+impl Commands {
+    fn retain(&mut self, keep: impl Fn(&Pending) -> bool) {
+        self.pending.retain(keep);
+        self.held = self.pending.iter().filter_map(|write| write.data.as_ref()).map(|data| data.len()).sum();
+    }
+
+    /// Records a submitted write, trim or copy of `range`. Without `data` the new content is not known.
+    fn written(&mut self, tag: u64, range: Range, pieces: Vec<Piece>, data: Option<&[u8]>) {
+        let (first, sectors) = (range.lba.get(), u64::from(range.sectors));
+        let mut at = first;
+        let mut add = |piece: Piece| {
+            let from = ((piece.lba - first) * SECTOR_BYTES) as usize;
+            let length = (piece.sectors * SECTOR_BYTES) as usize;
+            let data = data.filter(|_| self.held + length <= HELD_MAX);
+            let data: Option<Arc<[u8]>> = data.and_then(|data| data.get(from..from + length)).map(Into::into);
+            self.held += data.as_ref().map_or(0, |data| data.len());
+            self.pending.push(Pending { tag, piece, data, completed: None });
+        };
+        let nobody =
+            Origin { process: String::new(), kind: "none".to_owned(), inode: 0, path: String::new() };
+        let unknown = |lba, sectors| Piece { lba, sectors, origin: nobody.clone(), offset: None };
+        for piece in pieces {
+            // A request is cut to the command, which may be a part of it.
+            let from = piece.lba.max(at);
+            let to = (piece.lba + piece.sectors).min(first + sectors);
+            if from >= to {
+                continue;
+            }
+            if from > at {
+                add(unknown(at, from - at));
+            }
+            let offset = piece.offset.map(|offset| offset + (from - piece.lba) * SECTOR_BYTES);
+            add(Piece { lba: from, sectors: to - from, offset, ..piece });
+            at = to;
+        }
+        if at < first + sectors {
+            add(unknown(at, first + sectors - at));
         }
     }
 }
@@ -189,7 +263,7 @@ impl SnapshotDrive {
 impl Device for SnapshotDrive {
     fn submit(&mut self, now: SimTime, tag: u64, command: &Command<'_>, data: Option<&[u8]>) {
         let is_forced = matches!(command, Command::Write { fua: true, .. }) && !self.lies;
-        lock(&self.log).begun(tag, command, is_forced || !self.has_cache);
+        lock(&self.log).begun(tag, command, data, is_forced || !self.has_cache);
         match command {
             Command::Flush if self.lies => {
                 // An empty trim completes without effect.
@@ -398,7 +472,7 @@ mod tests {
         drive.advance(SimTime::from_ns(1_000_000_000), &mut completions);
         assert_eq!(completions.len(), 2);
         let log = lock(&log);
-        let files: Vec<_> = log.place().unflushed.into_iter().map(|origin| origin.path).collect();
+        let files: Vec<_> = log.place().unflushed.into_iter().map(|write| write.piece.origin.path).collect();
         assert_eq!(log.has_unflushed(), !files.is_empty());
         files
     }

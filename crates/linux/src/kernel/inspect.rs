@@ -39,6 +39,11 @@ impl KernelInfo {
         self.has("UML_FILE_LOG")
     }
 
+    /// True if the kernel can add syncs to a program's system calls (`um_added_syncs=`).
+    pub fn can_add_syncs(&self) -> bool {
+        self.has("UML_ADDED_SYNCS")
+    }
+
     /// True if the calendar's memory is shared (Linux 6.12 and newer). Runs on older kernels are not all
     /// repeatable.
     pub fn shares_calendar(&self) -> bool {

@@ -104,6 +104,7 @@ const PATCHES: &[Patch] = &[
     patch!("0016-um-4-level-page-tables", Some("addresses above 511 GiB")),
     patch!("0017-um-process-cost", None),
     patch!("0018-um-virtual-tsc", Some("virtual time in the time stamp counter")),
+    patch!("0019-um-added-syncs", Some("`strobe crash --find-sync`")),
 ];
 
 /// Folder for built kernels: `$STROBE_CACHE`, or `strobe` in the user's cache. `$HOME` is not required.

@@ -119,43 +119,12 @@ fn groups(out: &mut String, report: &Value, cuts: &[Value]) {
     let _ = writeln!(out, "</section>");
 }
 
-/// Activity at a cut, one fact per line.
+/// Circumstances of a cut, one per line.
 fn place(cut: &Value) -> String {
-    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
-    let list = |key: &str| cut[key].as_array().cloned().unwrap_or_default();
-    let call = |of: &Value| {
-        let to = of["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
-        let path = of["path"].as_str().filter(|path| !path.is_empty());
-        let path = path.map(|path| format!(" {path}")).unwrap_or_default();
-        // `init` is strobe itself, which syncs after the program.
-        let by =
-            if of["process"] == "init" { "strobe, after the program".into() } else { text(of, "process") };
-        format!("{}{path}{to} by {by}", text(of, "call"))
-    };
-    let mut lines = Vec::new();
-    for command in list("under_way") {
-        let origin = &command["origins"][0];
-        let path = if origin["kind"] == "block" { "metadata".to_owned() } else { text(origin, "path") };
-        let file = if path.is_empty() { String::new() } else { format!(": {path}") };
-        let by = origin["process"].as_str().map(|process| format!(" by {process}")).unwrap_or_default();
-        let what = match command["command"].as_str() {
-            Some("flush") | None => "flush".to_owned(),
-            Some(name) => format!("{name} of {} sectors at {}", command["sectors"], command["lba"]),
-        };
-        lines.push(format!("{what}{by}{file}"));
-    }
-    let cached: Vec<String> =
-        list("unflushed").iter().map(|of| text(of, "path")).filter(|path| !path.is_empty()).collect();
-    if !cached.is_empty() {
-        lines.push(format!("in the drive's cache: {}", cached.join(", ")));
-    }
-    lines.extend(list("syncs").iter().map(|sync| format!("waiting for {}", call(sync))));
-    if cut["last_call"].is_object() {
-        lines.push(format!("after {}", call(&cut["last_call"])));
-    }
-    // Commands may give equal lines, such as two flushes. Equal neighbours are listed once.
-    lines.dedup();
-    lines.join("\n")
+    let facts = cut["facts"].as_array().map_or(&[][..], Vec::as_slice);
+    let text = |fact: &Value, key: &str| fact[key].as_str().unwrap_or_default().to_owned();
+    let lines = facts.iter().map(|fact| format!("{}: {}", text(fact, "label"), text(fact, "text")));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn verdict(of: &Value) -> &'static str {
@@ -267,18 +236,15 @@ mod tests {
     #[test]
     fn kinds_of_damage_have_their_count_and_the_place_of_the_first() {
         let mut lost = cut(20, "lost", "gone <1>");
-        lost["under_way"] = json!([{ "command": "write", "lba": 64, "sectors": 8,
-            "origins": [{ "process": "sync", "kind": "file", "inode": 12, "path": "/log" }] },
-            { "command": "flush", "lba": 0, "sectors": 0, "origins": [] }]);
-        lost["unflushed"] = json!([{ "process": "sync", "kind": "file", "inode": 12, "path": "/log" }]);
-        lost["syncs"] = json!([{ "call": "fsync", "path": "/log", "to": null, "process": "sync" }]);
-        lost["last_call"] = json!({ "call": "rename", "path": "/a", "to": "/b", "process": "mv" });
+        lost["facts"] = json!([{ "label": "under way", "text": "flush by <jbd2>" },
+            { "label": "in cache", "text": "/log (inode 12), 4096 bytes at 0: lost" }]);
         let mut report: Value =
             serde_json::from_str(&report(&[lost, cut(30, "lost", "gone <2>")])).expect("JSON");
         report["groups"] = json!([{ "verdict": "lost", "reason": "gone <1>", "operations": [20, 30] }]);
         report["kept"] = json!({ "operation": 20, "image": "k/ext4-20.img", "kernel_log": "k/ext4-20.log" });
         let page = crash_page("kinds", &report.to_string()).expect("a page");
-        let place = "<pre>write of 8 sectors at 64 by sync: /log\nflush\nin the drive&#39;s cache: /log\nwaiting for fsync /log by sync\nafter rename /a to /b by mv</pre>";
+        let place =
+            "<pre>under way: flush by &lt;jbd2&gt;\nin cache: /log (inode 12), 4096 bytes at 0: lost</pre>";
         for text in [
             "<td class=\"n\">2</td><td>lost</td><td><pre>gone &lt;1&gt;</pre>",
             place,

@@ -17,7 +17,7 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
         if std::mem::take(&mut skips) {
             continue;
         }
-        if word == "--until-first" && !is_program {
+        if (word == "--until-first" || word == "--find-sync") && !is_program {
             continue;
         }
         // Options that chose the cut or its outputs are dropped, so the command repeats exactly this cut.
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_cut_is_shown_again_whatever_bytes_the_arguments_are() {
-        let mut given = words(["--cuts", "9", "--keep=here", "--image"]);
+        let mut given = words(["--cuts", "9", "--find-sync", "--keep=here", "--image"]);
         given.push(OsString::from_vec(vec![b'i', 0xff]));
         given.extend(words(["--", "./save.sh", "--cuts"]));
         let again = again(given.into_iter(), 7, Some("ext4"));

@@ -16,6 +16,7 @@ use serde::Serialize;
 use strobe_cli::report;
 use strobe_crash::programs::Program;
 use strobe_crash::{CrashReport, CutPoints, ExploreError, Explorer, Found, Verdict};
+use strobe_linux::AddedSyncs;
 use strobe_linux::command::{FileSystem, GuestRoot};
 use strobe_types::StopFlag;
 
@@ -98,6 +99,11 @@ pub(crate) struct CrashArgs {
     /// cut
     #[arg(help_heading = CUTS, long, conflicts_with = "at")]
     until_first: bool,
+    /// After damage: repeat the cuts in runs where the kernel syncs before each rename, after each change of a
+    /// name or after each write, until all cuts are fine. Shows which sync the program lacks. Needs a kernel of
+    /// `strobe linux build-kernel`
+    #[arg(help_heading = CUTS, long, conflicts_with_all = ["at", "faults", "explore"])]
+    find_sync: bool,
     /// Before the check, remove names that POSIX does not guarantee: new or moved names whose folder has not
     /// been synced since. A file system may keep them, but need not. Names that replaced others stay. Needs a
     /// kernel of `strobe linux build-kernel`
@@ -321,6 +327,7 @@ fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> R
         lies: args.lying_flushes,
         twice: args.twice,
         strict_names: args.strict_names,
+        added_syncs: AddedSyncs::default(),
         until_first: args.until_first,
         check_limit_ns: args.check_limit * 1_000_000_000,
         workers: args.workers.map_or(cores, |workers| workers as usize),
@@ -343,6 +350,12 @@ fn explore(
     bar.tick();
     // The rehearsal counts the flash operations from which the cuts are chosen.
     let rehearsed = explorer.rehearse(stop)?;
+    if args.find_sync && !rehearsed.can_add_syncs() {
+        let error = anyhow!(
+            "--find-sync: this kernel cannot add syncs; `strobe linux build-kernel` makes one that can"
+        );
+        return Err(Failure::Request(error));
+    }
     let operations = match args.at {
         Some(operation) => vec![operation],
         None => rehearsed.choose(args.places, args.cuts as usize, explorer.run.experiment.seed),
@@ -364,8 +377,12 @@ fn explore(
     if args.until_first {
         explorer.bisect(&rehearsed, &mut found, stop, &tell)?;
     }
-    bar.set_message("keeping the first");
     let mut report = CrashReport::of(explorer, &rehearsed, found);
+    if args.find_sync && report.first_wrong().is_some() {
+        let mut begins = |added| bar.set_message(format!("with a sync {added}"));
+        report.tried_syncs = explorer.find_sync(args.places, args.cuts as usize, stop, &mut begins)?;
+    }
+    bar.set_message("keeping the first");
     let mut left = Ok(());
     // A failure to keep the drive does not discard the findings.
     if let (Some(operation), Some(image)) = (args.at, &args.image) {

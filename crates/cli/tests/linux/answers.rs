@@ -1,0 +1,171 @@
+//! What `strobe crash` says about a finding: file, offset, bytes, line of source, and the missing sync.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::crash::crash;
+use super::{kernel, text};
+
+/// Writes a C program and its check into `folder`, and compiles it with debug information.
+fn program(folder: &Path, source: &str, check: &str) {
+    fs::write(folder.join("save.c"), source).expect("written");
+    fs::write(folder.join("check.sh"), check).expect("written");
+    let status = Command::new("cc").args(["-g", "-o", "save", "save.c"]).current_dir(folder).status();
+    assert!(status.expect("cc").success());
+}
+
+/// Replaces a file by renaming another over it; `SYNC` is defined or not.
+const RENAMES: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void put(int number)
+{
+	char text[64];
+	int length = snprintf(text, sizeof text, "setting %d\n", number);
+	int file = open("config.new", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	if (write(file, text, length) != length) /* line 11 */
+		_exit(1);
+	close(file);
+	rename("config.new", "config"); /* line 14 */
+}
+
+int main(void)
+{
+	for (int number = 1; number <= 20; number++) {
+		put(number);
+		printf("saved %d\n", number);
+		fflush(stdout);
+		sleep(1);
+	}
+}
+"#;
+
+fn report(stdout: &[u8], stderr: &[u8]) -> Value {
+    serde_json::from_slice(stdout).unwrap_or_else(|error| panic!("{error}: {}", text(stderr)))
+}
+
+#[test]
+fn data_that_was_not_sent_has_its_call_its_line_and_the_sync_that_it_lacks() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    program(folder.path(), RENAMES, "test -s config || { echo empty; exit 1; }\n");
+    let options = ["--mount-opts", "noauto_da_alloc", "--before", "echo 0 > config; sync", "--cuts", "12"];
+    let rest = ["--keep", "none", "--find-sync", "--json", "-", "--check", "sh ./check.sh", "--", "./save"];
+    let output = crash(&kernel, folder.path(), &[&options[..], &rest].concat());
+    let result = report(&output.stdout, &output.stderr);
+    let cuts = result["found"].as_array().expect("cuts");
+    // After the program, a sync of the guest sends the rest.
+    let is_within = |cut: &&Value| cut["verdict"] == "lost" && cut["syncs"] == Value::Array(Vec::new());
+    let lost: Vec<&Value> = cuts.iter().filter(is_within).collect();
+    assert!(lost.len() > 2, "{result}");
+    for cut in &lost {
+        let unsent = &cut["unsent"][0];
+        assert_eq!((&unsent["path"], &unsent["offset"]), (&"/config".into(), &0.into()), "{cut}");
+        let length = unsent["length"].as_u64().expect("a length");
+        assert!(["setting 1\n", "setting 10\n"].iter().any(|text| text.len() as u64 == length), "{cut}");
+        let source = |call: &Value| {
+            let source = &call["source"];
+            assert!(source["file"].as_str().is_some_and(|file| file.ends_with("save.c")), "{cut}");
+            (source["line"].as_u64(), source["function"].as_str().map(str::to_owned))
+        };
+        assert_eq!(source(&unsent["call"]), (Some(11), Some("put".to_owned())));
+        assert_eq!(unsent["call"]["path"], "/config.new", "the file had this name when it was written");
+        assert_eq!(cut["last_call"]["call"], "rename");
+        assert_eq!(source(&cut["last_call"]), (Some(14), Some("put".to_owned())));
+        let numbers = [&unsent["call"]["number"], &cut["last_call"]["number"]].map(Value::as_u64);
+        // Each round creates or truncates, writes and renames.
+        assert_eq!(numbers[0].map(|number| number + 1), numbers[1], "{cut}");
+    }
+    let trials = result["tried_syncs"].as_array().expect("trials");
+    assert_eq!((trials.len(), &trials[0]["added"]), (1, &"before each rename".into()));
+    assert_eq!((&trials[0]["first_wrong"], trials[0]["cuts"].as_u64() > Some(5)), (&Value::Null, true));
+    assert_eq!(result["passes_without_program"], true, "the old settings are there without the program");
+}
+
+/// Appends lines of 600 bytes, each a letter, and syncs.
+const APPENDS: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(void)
+{
+	char text[600];
+	int file = open("log", O_WRONLY | O_CREAT | O_APPEND, 0644);
+	for (int number = 0; number < 60; number++) {
+		memset(text, 'a' + number % 26, sizeof text);
+		text[599] = '\n';
+		write(file, text, sizeof text);
+		fsync(file);
+		printf("saved %d\n", number);
+		fflush(stdout);
+	}
+}
+"#;
+
+const COUNTS: &str = "n=$(wc -l < $STROBE_ACKNOWLEDGED)
+m=$(cat log 2>/dev/null | wc -l)
+[ $m -ge $n ] || { echo $n acknowledged, $m there; exit 1; }
+";
+
+#[test]
+fn data_lost_from_the_cache_of_a_lying_drive_has_its_range_and_bytes() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    program(folder.path(), APPENDS, COUNTS);
+    let run = |more: &[&str]| {
+        let rest =
+            ["--cuts", "6", "--keep", "none", "--json", "-", "--check", "sh ./check.sh", "--", "./save"];
+        let output = crash(&kernel, folder.path(), &[more, &rest].concat());
+        report(&output.stdout, &output.stderr)
+    };
+    let result = run(&["--lying-flushes", "--find-sync"]);
+    let cuts = result["found"].as_array().expect("cuts");
+    let lost = cuts.iter().find(|cut| cut["verdict"] == "lost").unwrap_or_else(|| panic!("{result}"));
+    let writes = lost["unflushed"].as_array().expect("writes");
+    let of_log: Vec<&Value> = writes.iter().filter(|write| write["origin"]["path"] == "/log").collect();
+    // Bytes from the file's own rule: byte N belongs to line N / 600.
+    let mut compared = 0;
+    for write in &of_log {
+        let Some(expected) = write["difference"]["expected"].as_str() else { continue };
+        let offset = write["offset"].as_u64().expect("an offset")
+            + write["difference"]["offset"].as_u64().expect("an offset");
+        for (index, digits) in expected.as_bytes().chunks(2).enumerate() {
+            let at = offset + index as u64;
+            let letter = if at % 600 == 599 { b'\n' } else { b'a' + (at / 600 % 26) as u8 };
+            // Behind the end of the file at that time a page has zeros.
+            let byte = u8::from_str_radix(std::str::from_utf8(digits).expect("digits"), 16).expect("digits");
+            assert!(byte == letter || byte == 0, "{at}: {byte:02x} in {write}");
+            compared += u64::from(byte == letter);
+        }
+    }
+    assert!(compared >= 64, "{lost}");
+    let sectors: u64 = of_log.iter().filter_map(|write| write["lost"].as_u64()).sum();
+    assert!(sectors > 8, "{lost}");
+    let facts = lost["facts"].as_array().expect("facts");
+    let has = |label: &str, part: &str| {
+        facts.iter().any(|fact| {
+            fact["label"] == label && fact["text"].as_str().is_some_and(|text| text.contains(part))
+        })
+    };
+    assert!(
+        has("in cache", "/log (inode ") && has("written", "|  /log") && has("found", "|  /log"),
+        "{facts:?}"
+    );
+    assert_eq!(result["passes_without_program"], false);
+    // No sync helps on a drive that does not flush: all trials fail.
+    let trials = result["tried_syncs"].as_array().expect("trials");
+    assert_eq!(trials.len(), 5);
+    assert!(trials.iter().all(|trial| trial["first_wrong"].is_u64()), "{trials:?}");
+
+    // An honest drive loses nothing that was complete before a flush.
+    let honest = run(&[]);
+    assert!(honest["groups"].as_array().is_some_and(Vec::is_empty), "{honest}");
+    assert!(honest.get("tried_syncs").is_none());
+}

@@ -1,0 +1,162 @@
+//! Lines of source code from which a program made its system calls.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use addr2line::Loader;
+use object::{Object as _, ObjectSegment as _};
+use serde::Serialize;
+
+/// Code that a program's stack points into: a return address, or a stale word that looks like one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    /// Path of the program or library.
+    pub(super) module: String,
+    /// Offset in that file.
+    pub(super) offset: u64,
+}
+
+impl Caller {
+    /// Parses a field of the kernel's file log, such as `@/usr/bin/app+1a2b`.
+    pub(super) fn parse(field: &str) -> Option<Self> {
+        let (module, offset) = field.strip_prefix('@')?.rsplit_once('+')?;
+        let offset = u64::from_str_radix(offset, 16).ok()?;
+        Some(Self { module: super::line::unescaped(module), offset })
+    }
+}
+
+/// Place in a program's source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceLine {
+    /// Source file, as the debug information names it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Function, demangled; empty if unknown.
+    pub function: String,
+}
+
+impl std::fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        match &*self.function {
+            "" => Ok(()),
+            function => write!(f, " in {function}"),
+        }
+    }
+}
+
+/// Debug information of the programs and libraries that made calls.
+#[derive(Default)]
+pub(super) struct Sources {
+    modules: RefCell<BTreeMap<String, Option<Module>>>,
+}
+
+struct Module {
+    loader: Loader,
+    /// Parts of the file that are loaded: offset in the file, length, address.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl Module {
+    fn open(path: &Path) -> Option<Self> {
+        let bytes = std::fs::read(path).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let segments = file.segments().map(|segment| {
+            let (offset, length) = segment.file_range();
+            (offset, length, segment.address())
+        });
+        let segments = segments.collect();
+        Some(Self { loader: Loader::new(path).ok()?, segments })
+    }
+
+    fn line(&self, offset: u64) -> Option<SourceLine> {
+        let is_inside =
+            |(at, length, _): &&(u64, u64, u64)| offset.checked_sub(*at).is_some_and(|by| by < *length);
+        let (at, _, address) = self.segments.iter().find(is_inside)?;
+        // A return address is behind its call, which may be the last instruction of a line.
+        let probe = address.checked_add(offset - at)?.checked_sub(1)?;
+        let mut frames = self.loader.find_frames(probe).ok()?;
+        // The innermost function that has a line; with inlining an address has several.
+        while let Ok(Some(frame)) = frames.next() {
+            let Some(location) = &frame.location else { continue };
+            let (Some(file), Some(line)) = (location.file, location.line) else { continue };
+            let name = frame.function.as_ref().and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            return Some(SourceLine { file: file.to_owned(), line, function: name.unwrap_or_default() });
+        }
+        None
+    }
+}
+
+impl Sources {
+    /// Returns the line of the first caller that has debug information, except for libraries of Rust and C.
+    pub(super) fn line(&self, callers: &[Caller]) -> Option<SourceLine> {
+        callers.iter().find_map(|caller| {
+            let mut modules = self.modules.borrow_mut();
+            let module = modules
+                .entry(caller.module.clone())
+                .or_insert_with(|| Module::open(Path::new(&caller.module)));
+            module.as_ref()?.line(caller.offset).filter(|line| !is_of_the_language(&line.file))
+        })
+    }
+}
+
+/// True for sources of the standard libraries of Rust and C, which call on behalf of the program.
+fn is_of_the_language(file: &str) -> bool {
+    ["/rustc/", "/rustlib/src/"].iter().any(|part| file.contains(part))
+        || ["../sysdeps/", "./libio/", "./io/", "./stdio-common/"].iter().any(|part| file.starts_with(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_are_read_from_the_log() {
+        let caller = |text| Caller::parse(text).map(|caller| (caller.module, caller.offset));
+        assert_eq!(caller("@/a b/c\\011d+1f"), Some(("/a b/c\td".to_owned(), 0x1f)));
+        assert_eq!(caller("@/a+b+10"), Some(("/a+b".to_owned(), 16)));
+        for text in ["", "@", "@/a", "/a+1", "@/a+", "@/a+xyz", "@/a+11112222333344445"] {
+            assert_eq!(caller(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_return_address_has_the_line_of_its_call() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, program) = (folder.path().join("save.c"), folder.path().join("save"));
+        let text =
+            "#include <stdio.h>\nvoid put(void)\n{\n\tputs(\"saved\");\n}\nint main(void) { put(); }\n";
+        std::fs::write(&source, text).expect("a file");
+        // The linker of Rust programs is a C compiler.
+        let mut compile = std::process::Command::new("cc");
+        let status = compile.args(["-g", "-O0", "-o"]).args([&program, &source]).status();
+        assert!(status.expect("cc").success());
+        let bytes = std::fs::read(&program).expect("a program");
+        let file = object::File::parse(&*bytes).expect("an ELF file");
+        let symbols = file.symbol_map();
+        let put = symbols.symbols().iter().find(|symbol| symbol.name() == "put").expect("a symbol").address();
+        let is_around = |segment: &object::Segment<'_, '_>| {
+            put.checked_sub(segment.address()).is_some_and(|by| by < segment.size())
+        };
+        let segment = file.segments().find(is_around).expect("a segment");
+        let begin = put - segment.address() + segment.file_range().0;
+        let module = program.display().to_string();
+        let sources = Sources::default();
+        let line = |offset| {
+            sources.line(&[
+                Caller { module: "/nothere".to_owned(), offset: 4 },
+                Caller { module: "/proc/self/status".to_owned(), offset: 4 },
+                Caller { module: source.display().to_string(), offset: 4 },
+                Caller { module: module.clone(), offset: u64::MAX },
+                Caller { module: module.clone(), offset },
+            ])
+        };
+        let lines: Vec<_> = (begin + 1..begin + 64).filter_map(line).collect();
+        assert!(lines[0].file.ends_with("save.c") && lines[0].function == "put", "{:?}", lines[0]);
+        let of_put: Vec<u32> =
+            lines.iter().filter(|line| line.function == "put").map(|line| line.line).collect();
+        assert!(of_put.contains(&4) && of_put.is_sorted() && of_put[0] == 3, "{of_put:?}");
+    }
+}

@@ -3,6 +3,7 @@
 `pip install .` builds with the profile `release`, `pip install . -C profile=dist` with whole-program optimisation.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,9 +19,20 @@ DATA = Path("strobe._strobe.data")
 NOTICES = Path("THIRD-PARTY-NOTICES")
 
 
-def run(*command):
-    if subprocess.run(command, check=False).returncode != 0:
+def run(*command, **more):
+    done = subprocess.run(command, check=False, **more)
+    if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed")
+    return done
+
+
+def built(cargo, profile):
+    """Builds the program, with the libraries of the module; returns its path."""
+    packages = ["--package=strobe-cli", "--package=strobe-py", "--features=strobe-py/program", "--bin=strobe"]
+    options = ["--locked", f"--profile={profile}", "--message-format=json-render-diagnostics"]
+    messages = run(cargo, "build", *packages, *options, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    (program,) = filter(None, (json.loads(message).get("executable") for message in messages))
+    return program
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -31,10 +43,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     shutil.rmtree(DATA, ignore_errors=True)
     try:
         run(sys.executable, "scripts/licences.py", "--out", str(NOTICES))
-        # `cargo install` puts the program into DATA wherever cargo is configured to build.
-        run(cargo, "install", "--path=crates/cli", "--locked", "--no-track", f"--profile={profile}", f"--root={DATA}")
-        (DATA / "bin").rename(DATA / "scripts")
-        return maturin.build_wheel(wheel_directory, {"build-args": f"--locked --profile={profile}"}, metadata_directory)
+        (DATA / "scripts").mkdir(parents=True)
+        shutil.copy(built(cargo, profile), DATA / "scripts" / "strobe")
+        arguments = f"--locked --profile={profile} --features=program"
+        return maturin.build_wheel(wheel_directory, {"build-args": arguments}, metadata_directory)
     finally:
         shutil.rmtree(DATA, ignore_errors=True)
         NOTICES.unlink(missing_ok=True)

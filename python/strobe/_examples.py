@@ -20,5 +20,5 @@ def example(name: str) -> Path:
     here = Path(__file__).parent
     found = {path.name: path for folder in _FOLDERS for path in sorted((here / folder).rglob("*.*"))}
     if name not in found:
-        raise MissingFileError(f"there is no example {name!r}{nearest(name, list(found))}. All files: {', '.join(found)}")
+        raise MissingFileError(f"there is no example {name!r}; the files are {', '.join(found)}{nearest(name, list(found))}")
     return found[name]

@@ -45,7 +45,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         run(sys.executable, "scripts/licences.py", "--out", str(NOTICES))
         (DATA / "scripts").mkdir(parents=True)
         shutil.copy(built(cargo, profile), DATA / "scripts" / "strobe")
-        arguments = f"--locked --profile={profile} --features=program"
+        # Without a value, the option selects the lowest tag that the module fits: `manylinux_2_34`.
+        arguments = f"--locked --profile={profile} --features=program --compatibility"
         return maturin.build_wheel(wheel_directory, {"build-args": arguments}, metadata_directory)
     finally:
         shutil.rmtree(DATA, ignore_errors=True)

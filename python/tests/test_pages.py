@@ -153,9 +153,9 @@ def test_the_examples_of_the_python_page_run(tmp_path):
 def test_the_examples_of_the_python_page_run_on_a_kernel(tmp_path):
     environment = environment_in(tmp_path)
     (example,) = python_page(on_linux=True)
-    copied, cuts = typed("import strobe\n" + example, tmp_path, env=environment).splitlines()
+    copied, *cuts = typed("import strobe\n" + example, tmp_path, env=environment).splitlines()
     assert copied.startswith("0 ") and float(copied.split()[1]) >= 1
-    assert cuts.startswith("8 [{") and "'lost'" in cuts
+    assert 0 < len(cuts) < 8 and all(" lost " in cut for cut in cuts)
 
 
 def databases():

@@ -73,7 +73,7 @@ papers:         ## All published experiments into papers-out/, resumable (35 min
 bench:          ## Speed of the simulator, compared with this machine's memory floor
 	$(CARGO) run --profile dist -- bench
 
-wheel:          ## Wheel of the Python package with the strobe program, for Python 3.11 and later (two dist builds): target/wheels/
+wheel:          ## Wheel of the Python package, fully optimised, for Python 3.11 and later (two dist builds): target/wheels/
 	python3 scripts/wheel.py
 
 test-wheel:     ## Tries a wheel of the dev build in a new environment without Rust

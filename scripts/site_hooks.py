@@ -63,7 +63,8 @@ def page_of(path):
     parts = []
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            parts.append(source_of(cell) + "\n\n")
+            # Notebooks name pages without links, because they also run without a clone.
+            parts.append(re.sub(r"`(docs/[\w/-]+\.md)`", r"[\1](../\1)", source_of(cell)) + "\n\n")
         else:
             parts.append(f"```python\n{source_of(cell)}\n```\n\n")
             parts += [shown(output) for output in cell["outputs"]]

@@ -5,25 +5,29 @@
     wheel.py --profile dev       with the build of the tests: quick to build, slow to run
     wheel.py --check             also tries the wheel in a new environment without Rust
 
-The wheel has no guest kernel: `strobe linux build-kernel` builds one. pip installs maturin.
+The wheel has no guest kernel: `strobe linux build-kernel` builds one.
 """
 import argparse
-import base64
-import hashlib
+import glob
 import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 TARGET = os.path.abspath(os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR", "target")))
 ENVIRONMENT = os.path.join(TARGET, "python")
-#: First steps of a user: a run, a figure, and a guest without a kernel, which is refused.
+WHEELS = os.path.join(TARGET, "wheels")
+#: First steps of a user: a run, an example, a figure, and a guest without a kernel, which is refused.
 TRIAL = """
-import os, strobe, sys
+import importlib.metadata, os, strobe, sys
 result = strobe.run({"drive": {"nand": {"blocks_per_plane": 64}}, "run": {"measure": "1x", "timing": False}}, xray=5)
 assert result["waf"] >= 1 and "<iframe" in result._repr_html_()
+camera = strobe.run(strobe.example("camera.toml"))
+assert camera["jobs"][0]["write"]["total_ios"] and strobe.example("p5520.csv").exists()
+files = [str(path) for path in importlib.metadata.files("strobe")]
+for licence in ["LICENSE-MIT", "COPYING", "THIRD-PARTY-NOTICES"]:
+    assert any(path.endswith(licence) for path in files), licence
 result.plot(width_mm=85).save("figure.pdf")
 assert open("figure.pdf", "rb").read(5) == b"%PDF-"
 assert strobe._guest._program() == os.path.join(sys.prefix, "bin", "strobe")
@@ -45,41 +49,16 @@ def run(*command, **more):
 
 
 def built(profile):
-    """Builds the wheel without the program, and the program; returns both paths."""
+    """Builds the wheel as `pip install .` does (crates/py/backend.py); returns its path."""
     python = os.path.join(ENVIRONMENT, "bin", "python")
     if not os.path.exists(python):
         run(sys.executable, "-m", "venv", ENVIRONMENT)
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "maturin>=1.9,<2")
-    cargo = os.environ.get("CARGO", "cargo")
-    run(cargo, "build", "--quiet", "--locked", "--package=strobe-cli", "--bin=strobe", f"--profile={profile}")
-    folder = os.path.join(TARGET, "wheels", "package")
-    environment = {**os.environ, "VIRTUAL_ENV": ENVIRONMENT, "CARGO_TARGET_DIR": TARGET}
-    build = ["-m", "maturin", "build", "--quiet", "--locked", "--profile", profile, "--out", folder]
-    for old in os.listdir(folder) if os.path.isdir(folder) else []:
-        os.remove(os.path.join(folder, old))
-    run(python, *build, env=environment)
-    (wheel,) = os.listdir(folder)
-    return os.path.join(folder, wheel), os.path.join(TARGET, "debug" if profile == "dev" else profile, "strobe")
-
-
-def with_program(wheel, program):
-    """Writes a wheel that also installs `program` next to the interpreter; returns its path."""
-    target = os.path.join(TARGET, "wheels", os.path.basename(wheel))
-    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
-        (record,) = (name for name in old.namelist() if name.endswith(".dist-info/RECORD"))
-        for entry in old.infolist():
-            if entry.filename != record:
-                new.writestr(entry, old.read(entry))
-        name = record.replace(".dist-info/RECORD", ".data/scripts/strobe")
-        entry = zipfile.ZipInfo(name)
-        entry.external_attr = 0o100755 << 16
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        with open(program, "rb") as file:
-            content = file.read()
-        new.writestr(entry, content)
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        new.writestr(record, f"{name},sha256={digest},{len(content)}\n{old.read(record).decode()}")
-    return target
+    for old in glob.glob(os.path.join(WHEELS, "*.whl")):
+        os.remove(old)
+    pip = [python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
+    run(*pip, "--no-deps", f"--wheel-dir={WHEELS}", f"--config-settings=profile={profile}", ROOT)
+    (wheel,) = glob.glob(os.path.join(WHEELS, "*.whl"))
+    return wheel
 
 
 def check(wheel):
@@ -101,7 +80,7 @@ def main():
     arguments.add_argument("--check", action="store_true")
     given = arguments.parse_args()
     os.chdir(ROOT)
-    wheel = with_program(*built(given.profile))
+    wheel = built(given.profile)
     if given.check:
         check(wheel)
     print(f"{wheel}: {os.path.getsize(wheel) / 1e6:.1f} MB")

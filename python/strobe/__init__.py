@@ -13,7 +13,8 @@
     print(found.configurations[0]["measures"]["waf"])
 
 ``Experiment`` is a validated experiment file. ``run`` runs an experiment, ``replay`` a trace, ``sweep`` many runs on any
-executor. ``linux`` runs a program on a real kernel with the drive, ``crash`` cuts its power. ``Drive`` is a single drive for
+executor. ``linux`` runs a program on a real kernel with the drive, ``crash`` cuts its power. ``example`` finds a file that
+comes with the package. ``Drive`` is a single drive for
 single commands or many. NumPy and Arrow arrays are accepted and returned without a copy. Long calls release the interpreter
 lock and end with Ctrl-C. Equal configurations and seeds give the same bytes as the command line.
 """
@@ -47,6 +48,7 @@ from ._strobe import (
     policies,
     presets,
 )
+from ._examples import example
 from ._guest import CrashResult, LinuxResult, crash, linux
 from ._result import Figure, Result
 from ._sweep import Executor, RayExecutor, Sweep, search, sweep
@@ -81,6 +83,7 @@ __all__ = [
     "Table",
     "__version__",
     "crash",
+    "example",
     "linux",
     "mappings",
     "policies",

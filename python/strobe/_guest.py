@@ -245,7 +245,7 @@ def _program() -> str:
     found = os.environ.get("STROBE") or (str(beside) if beside.exists() else shutil.which("strobe"))
     if not found or not os.access(found, os.X_OK):
         raise MissingFileError(
-            f"the program strobe was not found{f' ({found})' if found else ''}: guests need it; a wheel of `make wheel` has it, "
-            "`make install` puts it on PATH, and the variable STROBE names it elsewhere"
+            f"the program strobe was not found{f' ({found})' if found else ''}: guests need it; `pip install .` installs it "
+            "with this package, `make install` puts it on PATH, and the variable STROBE names it elsewhere"
         )
     return _checked(found)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,6 +161,15 @@ def test_a_trace_is_replayed_with_policies(tmp_path):
     by_function = config(victim=lambda blocks: blocks["age"], placement=OneStream())
     assert by_function[0] == "<lambda>()" and by_function[1].startswith("OneStream")
     assert config(victim="age", placement=OneStream())[2] == by_function[2] > 1
+
+
+def test_an_example_is_found_by_its_name():
+    text = strobe.example("quickstart.toml").read_text()
+    assert text == (Path(__file__).parents[2] / "examples" / "quickstart.toml").read_text()
+    assert strobe.example("vfat-camera.iolog.gz").stat().st_size > 1000
+    assert strobe.example("p5520.csv").read_text().count("\n") > 5
+    with pytest.raises(strobe.MissingFileError, match="the files are .*p5520.csv.*; did you mean 'camera.toml'"):
+        strobe.example("camra.toml")
 
 
 def test_presets_and_policies_are_those_of_the_library():

@@ -2,6 +2,8 @@
 
 After its last cell each notebook runs `notebooks/NAME.py` of this folder, which asserts the claims of its text. If
 STROBE_NOTEBOOKS is set, notebooks with their output are written to that folder, for the documentation site.
+
+Notebooks run in an empty folder: they need the package, but no clone.
 """
 
 import os
@@ -21,32 +23,32 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 ON_A_KERNEL = "08-a-database-on-linux.ipynb"
 
 
-def run(name):
+def run(name, folder):
     notebook = nbformat.read(FOLDER / name, 4)
     check = (CHECKS / name).with_suffix(".py").read_text()
     assert "assert" in check
     notebook.cells.append(nbformat.v4.new_code_cell(check))
-    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(FOLDER)}})
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
     client.execute()
     notebook.cells.pop()
-    if folder := os.environ.get("STROBE_NOTEBOOKS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
+    if kept := os.environ.get("STROBE_NOTEBOOKS"):
+        Path(kept).mkdir(parents=True, exist_ok=True)
         # Execution times of cells differ from run to run.
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)
-        half = Path(folder) / f"{name}.half"
+        half = Path(kept) / f"{name}.half"
         nbformat.write(notebook, half)
         # The rename is atomic: a concurrent reader gets a complete file.
-        half.replace(Path(folder) / name)
+        half.replace(Path(kept) / name)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != ON_A_KERNEL])
-def test_a_notebook_runs(name):
-    run(name)
+def test_a_notebook_runs(name, tmp_path):
+    run(name, tmp_path)
 
 
 @pytest.mark.kernel
-def test_a_notebook_runs_on_a_kernel():
+def test_a_notebook_runs_on_a_kernel(tmp_path):
     strobe = os.environ.get("STROBE")
     if not strobe:
         pytest.skip("STROBE names no program")
@@ -55,7 +57,7 @@ def test_a_notebook_runs_on_a_kernel():
         pytest.skip("there is no kernel for guests: make kernel")
     if not shutil.which("sqlite3"):
         pytest.skip("sqlite3 is not installed: install the package sqlite3")
-    run(ON_A_KERNEL)
+    run(ON_A_KERNEL, tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,6 +69,7 @@ def test_a_notebook_is_kept_without_what_it_prints(name):
         if cell.cell_type == "code":
             assert cell.outputs == [] and cell.execution_count is None, cure
         assert "assert " not in cell.source, "assertions belong in python/tests/notebooks"
+        assert "](.." not in cell.source, "a link needs a clone: name the page, for example `docs/tutorial.md`"
     # Jupyter adds a Python version, which differs between machines.
     assert notebook.metadata.get("language_info", {"name": "python"}) == {"name": "python"}, f"language_info: {cure}"
 

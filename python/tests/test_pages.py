@@ -120,6 +120,44 @@ def test_a_sweep_runs_on_a_cluster_as_the_page_says(scheduler, package, tmp_path
     assert pyarrow.parquet.read_table(tmp_path / "op-sweep" / "rows.parquet").num_rows == 8
 
 
+def python_page(on_linux):
+    """Returns the examples of the Python page, in order: those of programs on Linux, or all others."""
+    text = (ROOT / "docs" / "python.md").read_text()
+    before, linux = text.split("\n## Programs on Linux\n")
+    return [code for language, code in BLOCK.findall(linux if on_linux else before) if language == "python"]
+
+
+def typed(script, folder, **more):
+    """Runs a Python script in an empty folder; returns its output."""
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_examples_of_the_python_page_run(tmp_path):
+    examples = python_page(on_linux=False)
+    assert len(examples) == 5
+    shown = typed("\n".join(examples), tmp_path).splitlines()
+    # WAF of two victim policies, of the replay, the sweep's points, the best key, WAF of own policies, and of a drive.
+    greedy, fifo = float(shown[0].split()[0]), float(shown[1])
+    assert 1 < greedy < fifo
+    assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF-")
+    assert float(shown[2]) > 1
+    assert [point.count("mean") for point in shown[3:5]] == [1, 1]
+    assert "drive.ftl.over_provisioning" in shown[5]
+    assert float(shown[6]) > 1 and float(shown[7].split()[0]) > 1
+    assert len(shown) == 8
+
+
+@pytest.mark.kernel
+def test_the_examples_of_the_python_page_run_on_a_kernel(tmp_path):
+    environment = environment_in(tmp_path)
+    (example,) = python_page(on_linux=True)
+    copied, *cuts = typed("import strobe\n" + example, tmp_path, env=environment).splitlines()
+    assert copied.startswith("0 ") and float(copied.split()[1]) >= 1
+    assert 0 < len(cuts) < 8 and all(" lost " in cut for cut in cuts)
+
+
 def databases():
     """Returns the sections of the page on databases, with their code blocks."""
     text = (ROOT / "docs" / "how-to" / "databases.md").read_text()

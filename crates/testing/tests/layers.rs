@@ -26,7 +26,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("sweep", &["ssd", "lab", "report"]),
     ("sim", &["types", "nand", "ftl", "ssd", "workload", "lab"]),
-    ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep", "report"]),
     (
         "cli",
         &[
@@ -34,6 +33,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "report", "serve",
         ],
     ),
+    // The program only for a build of both: see its feature `program`.
+    ("py", &["types", "nand", "ftl", "ssd", "lab", "sweep", "report", "cli"]),
     ("testing", &[]),
     // Tests that need guests.
     ("crash-tests", &["types", "ftl", "ssd", "lab", "linux", "crash"]),

@@ -7,7 +7,7 @@ assert programs[1:] == sorted(programs[1:]) and programs[-1] > 1.5 * programs[0]
 
 
 # The notebook has the experiment of examples/power-cut.toml. Recovery reads fewer pages with a flush after each request.
-assert strobe.with_keys(BASE, {}).config_hash == strobe.with_keys("../examples/power-cut.toml", {}).config_hash
+assert strobe.with_keys(BASE, {}).config_hash == strobe.with_keys(strobe.example("power-cut.toml"), {}).config_hash
 
 
 def pages_read(every):

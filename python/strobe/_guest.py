@@ -81,6 +81,8 @@ class CrashOptions(Guest, total=False):
 
     check: str
     cuts: int
+    budget: str
+    seen: Path
     places: str
     at: int
     image: Path

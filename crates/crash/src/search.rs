@@ -71,7 +71,7 @@ impl Search {
             rehearsed => rehearsed?,
         };
         let cuts = rehearsed.choose(CutPoints::Lines, cuts(program), self.seed);
-        let found = explorer.cut(&rehearsed, &cuts, stop, &|_| ())?;
+        let found = explorer.cut(&rehearsed, &cuts, stop, &|_| true)?;
         Ok(found.into_iter().find(|one| one.verdict != Verdict::Fine))
     }
 }

@@ -261,12 +261,12 @@ fn short(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use strobe_crash::{Fact, groups};
 
     use super::*;
 
-    fn found(operation: u64, verdict: Verdict, reason: &str) -> Found {
+    pub(in super::super) fn found(operation: u64, verdict: Verdict, reason: &str) -> Found {
         Found {
             operation,
             at_ns: 6_300_000_000,
@@ -276,6 +276,7 @@ mod tests {
             unflushed: Vec::new(),
             unsent: Vec::new(),
             facts: Vec::new(),
+            kind: String::new(),
             syncs: Vec::new(),
             last_call: None,
             unsynced_names: 0,
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    fn report(found: Vec<Found>) -> CrashReport {
+    pub(in super::super) fn report(found: Vec<Found>) -> CrashReport {
         CrashReport {
             strobe_version: String::new(),
             seed: 1,

@@ -3,6 +3,7 @@
 mod brief;
 #[cfg(target_os = "linux")]
 mod crash;
+mod crash_formats;
 pub mod diff;
 mod faults;
 mod latency;
@@ -27,6 +28,7 @@ use std::fmt::Write as _;
 use crate::chart::{self, bars};
 #[cfg(target_os = "linux")]
 pub use crash::{crash_summary, crash_table};
+pub use crash_formats::{crash_junit, crash_sarif};
 pub use faults::fault_summary;
 pub use linux::{linux_brief, linux_summary};
 use overview::{drive_line, headline, is_changed, trace_line, workload_line, wrapped};

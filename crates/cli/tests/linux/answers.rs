@@ -1,4 +1,4 @@
-//! What `strobe crash` says about a finding: file, offset, bytes, line of source, and the missing sync.
+//! Details of a finding of `strobe crash`: file, offset, bytes, line of source, and the missing sync.
 
 use std::fs;
 use std::path::Path;
@@ -168,4 +168,100 @@ fn data_lost_from_the_cache_of_a_lying_drive_has_its_range_and_bytes() {
     let honest = run(&[]);
     assert!(honest["groups"].as_array().is_some_and(Vec::is_empty), "{honest}");
     assert!(honest.get("tried_syncs").is_none());
+}
+
+/// Types the first block of a how-to in a folder; returns the exit code and standard output.
+pub(crate) fn typed(page: &str, folder: &Path, kernel: &Path) -> (Option<i32>, String) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to").join(page);
+    let page = fs::read_to_string(page).expect("the page");
+    let script = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    fs::create_dir(folder.join("bin")).expect("a folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_strobe"), folder.join("bin/strobe")).expect("a link");
+    let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).current_dir(folder).env("PATH", path).env("STROBE_KERNEL", kernel);
+    let output = command.output().expect("a shell");
+    (output.status.code(), text(&output.stdout))
+}
+
+#[test]
+fn the_page_for_ci_finds_a_missing_sync_and_its_fix_is_clean() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, said) = typed("crash-ci.md", folder.path(), &kernel);
+    assert_eq!(code, Some(1), "{said}");
+    for part in [
+        "lost: key 1 is gone",
+        "not sent    /table, ",
+        "store.c:21 in checkpoint",
+        "with a sync after each write, all 40",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let junit = fs::read_to_string(folder.path().join("crash.xml")).expect("JUnit");
+    assert_eq!(junit.matches("<testcase ").count(), 40, "{junit}");
+    let sarif = fs::read_to_string(folder.path().join("crash.sarif")).expect("SARIF");
+    let sarif: Value = serde_json::from_str(&sarif).expect("JSON");
+    let at = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!((&at["artifactLocation"]["uri"], &at["region"]["startLine"]), (&"store.c".into(), &21.into()));
+
+    // With the sync, all is fine; a second run has nothing new to cut, and finds the bug when it is back.
+    let source = fs::read_to_string(folder.path().join("store.c")).expect("a program");
+    let fixed = source.replace("if (ftruncate(", "if (fsync(table) != 0 || ftruncate(");
+    assert_ne!(fixed, source);
+    let options =
+        ["--seen", "seen.json", "--keep", "none", "--json", "-", "--check", "sh ./check.sh", "--", "./store"];
+    let run = |source: &str| {
+        fs::write(folder.path().join("store.c"), source).expect("written");
+        let status =
+            Command::new("cc").args(["-g", "-o", "store", "store.c"]).current_dir(folder.path()).status();
+        assert!(status.expect("cc").success());
+        let output = crash(&kernel, folder.path(), &options);
+        let result = report(&output.stdout, &output.stderr);
+        (output.status.code(), result["found"].as_array().map_or(0, Vec::len))
+    };
+    let (code, cuts) = run(&fixed);
+    assert!(code == Some(0) && cuts > 30, "{code:?} {cuts}");
+    let (code, fewer) = run(&fixed);
+    assert!(code == Some(0) && fewer <= 1, "{code:?} {fewer}: the end of the program may be cut again");
+    let (code, _) = run(&source);
+    assert_eq!(code, Some(1), "the missing sync makes other places");
+
+    // A file that is not from here is refused, and stays.
+    fs::write(folder.path().join("seen.json"), "{\"mine\": 1}").expect("written");
+    let refused = crash(&kernel, folder.path(), &options);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("--seen seen.json: not written by --seen"),
+        "{}",
+        text(&refused.stderr)
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("seen.json")).expect("the file"), "{\"mine\": 1}");
+}
+
+#[test]
+fn a_budget_makes_rounds_of_cuts_and_distinct_places_differ() {
+    let Some(kernel) = kernel() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    program(folder.path(), APPENDS, COUNTS);
+    let run = |more: &[&str]| {
+        let rest = ["--keep", "none", "--json", "-", "--check", "sh ./check.sh", "--", "./save"];
+        let output = crash(&kernel, folder.path(), &[more, &rest].concat());
+        report(&output.stdout, &output.stderr)["found"].as_array().expect("cuts").clone()
+    };
+    // One second ends within the first round; with enough time the rounds end with --cuts.
+    let few = run(&["--budget", "1s"]);
+    assert!((1..=20).contains(&few.len()), "{}", few.len());
+    let all = run(&["--budget", "10m", "--cuts", "50"]);
+    let mut operations: Vec<_> = all.iter().map(|cut| cut["operation"].as_u64()).collect();
+    assert!(operations.len() >= 50 && operations.is_sorted(), "{operations:?}");
+    operations.dedup();
+    assert_eq!(operations.len(), all.len(), "no operation is cut twice");
+    // Distinct places have more kinds than as many spread ones.
+    let kinds = |cuts: &[Value]| {
+        let kinds: std::collections::BTreeSet<_> = cuts.iter().map(|cut| cut["kind"].to_string()).collect();
+        kinds.len()
+    };
+    let (distinct, spread) = (run(&["--places", "distinct", "--cuts", "20"]), run(&["--cuts", "20"]));
+    assert!(kinds(&distinct) == distinct.len() && kinds(&distinct) > kinds(&spread), "{distinct:?}");
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use super::answers::typed;
 use super::{DRIVE, has, kernel, text};
 
 pub(crate) fn crash(kernel: &Path, folder: &Path, arguments: &[&str]) -> Output {
@@ -433,20 +434,8 @@ fn vfat_keeps_lines_that_were_synced_and_its_repairs_are_told() {
 fn the_page_about_it_finds_what_it_says() {
     let Some(kernel) = kernel() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/crash.md");
-    let page = fs::read_to_string(page).expect("the page");
-    let script =
-        page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("what to type");
-    fs::create_dir(folder.path().join("bin")).expect("a folder");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_strobe"), folder.path().join("bin/strobe"))
-        .expect("a link");
-    let path =
-        format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
-    let mut command = Command::new("sh");
-    command.args(["-c", script]).current_dir(folder.path()).env("PATH", path).env("STROBE_KERNEL", kernel);
-    let output = command.output().expect("a shell");
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let (code, said) = typed("crash.md", folder.path(), &kernel);
+    assert_eq!(code, Some(1), "{said}");
     let first = said.lines().next().unwrap_or_default();
     assert!(first.starts_with("20 power cuts among ") && !first.contains(" 0 lost"), "{said}");
     assert!(said.contains("config is empty or") && said.contains("strobe crash --at="), "{said}");

@@ -14,6 +14,8 @@ named! {
         Flushes => "flushes",
         /// First operation after each line that the program prints.
         Lines => "lines",
+        /// Operations of different kinds: other calls, files or commands in flight, ignoring numbers.
+        Distinct => "distinct",
         /// All operations.
         All => "all",
     }
@@ -32,7 +34,8 @@ pub(super) fn choose(
     let (first, last) = (*among.start(), *among.end());
     let mut candidates: Vec<u64> = match places {
         CutPoints::All => return among.collect(),
-        CutPoints::Spread => among.clone().collect(),
+        // The kinds are chosen from a run, not here.
+        CutPoints::Spread | CutPoints::Distinct => among.clone().collect(),
         CutPoints::Flushes | CutPoints::Lines => {
             behind.iter().map(|&done| done + 1).filter(|at| among.contains(at)).collect()
         }

@@ -106,7 +106,7 @@ impl Line {
             "truncate" => call.offset = number(next()),
             _ => {}
         }
-        call.callers = fields.filter_map(Caller::parse).collect();
+        call.callers = fields.filter_map(caller).collect();
         let event = match what {
             // The target of `move` was free; `replace` removes a file.
             "move" | "replace" | "exchange" => {
@@ -120,7 +120,14 @@ impl Line {
     }
 }
 
-pub(super) fn unescaped(text: &str) -> String {
+/// Parses a caller, such as `@/usr/bin/app+1a2b`.
+fn caller(field: &str) -> Option<Caller> {
+    let (module, offset) = field.strip_prefix('@')?.rsplit_once('+')?;
+    let offset = u64::from_str_radix(offset, 16).ok()?;
+    Some(Caller { module: unescaped(module), offset })
+}
+
+fn unescaped(text: &str) -> String {
     if !text.contains('\\') {
         return text.to_owned();
     }
@@ -137,6 +144,16 @@ pub(super) fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn callers_are_read_from_the_log() {
+        let caller = |text| caller(text).map(|caller| (caller.module, caller.offset));
+        assert_eq!(caller("@/a b/c\\011d+1f"), Some(("/a b/c\td".to_owned(), 0x1f)));
+        assert_eq!(caller("@/a+b+10"), Some(("/a+b".to_owned(), 16)));
+        for text in ["", "@", "@/a", "/a+1", "@/a+", "@/a+xyz", "@/a+11112222333344445"] {
+            assert_eq!(caller(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn calls_have_their_arguments_and_callers() {

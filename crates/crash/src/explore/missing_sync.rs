@@ -51,7 +51,7 @@ impl Explorer {
             let explorer = Explorer { added_syncs: syncs, until_first: true, ..self.clone() };
             let rehearsed = explorer.rehearse(stop)?;
             let operations = rehearsed.choose(places, cuts, self.run.experiment.seed);
-            let found = explorer.cut(&rehearsed, &operations, stop, &|_| ())?;
+            let found = explorer.cut(&rehearsed, &operations, stop, &|_| true)?;
             let wrong = found.iter().find(|one| one.verdict != Verdict::Fine);
             let first_wrong = wrong.map(|one| one.operation);
             tried.push(TriedSync { added, cuts: found.len(), first_wrong });

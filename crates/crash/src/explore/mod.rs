@@ -15,18 +15,18 @@ mod examine;
 mod faults;
 mod file_log;
 mod hear;
+mod kinds;
 mod line;
 mod missing_sync;
 mod names;
 mod pending;
 mod place;
+mod rehearsed;
 mod report;
 mod snapshot;
 mod source;
 mod unsent;
 
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -53,8 +53,8 @@ pub use file_log::UnderWay;
 pub use line::{FileCall, Origin};
 pub use missing_sync::TriedSync;
 pub use pending::{Difference, UnflushedWrite};
-pub use place::Fact;
-pub use report::{CrashReport, Found, Group, SavedFiles, groups};
+pub use rehearsed::Rehearsed;
+pub use report::{CrashReport, Fact, Found, Group, SavedFiles, groups};
 pub use source::SourceLine;
 pub use unsent::UnsentData;
 
@@ -91,86 +91,6 @@ pub struct Explorer {
     pub folder: PathBuf,
 }
 
-/// Result of the uncut run.
-pub struct Rehearsed {
-    kernel: KernelInfo,
-    drive: Mutex<Box<dyn Simulated>>,
-    start: SimTime,
-    operations: RangeInclusive<u64>,
-    /// Cut after the last operation, if the drive's cache then holds data.
-    end: Option<u64>,
-    flushed: Vec<u64>,
-    lines: Vec<Printed>,
-    took_ns: u64,
-    outside: Option<OutsideResult>,
-    /// Drive after the program has ended and the volume is unmounted.
-    left: Mutex<Box<dyn Simulated>>,
-    left_at: SimTime,
-    /// Origin of the last write of each 4 KiB page, by first sector.
-    written: BTreeMap<u64, Origin>,
-    passes_without_program: bool,
-}
-
-impl Rehearsed {
-    /// Flash operations of the program, from mount to unmount.
-    pub fn operations(&self) -> RangeInclusive<u64> {
-        self.operations.clone()
-    }
-
-    /// Number of completed flushes.
-    pub fn flushes(&self) -> usize {
-        self.flushed.len()
-    }
-
-    /// Number of printed lines.
-    pub fn lines(&self) -> usize {
-        self.lines.len()
-    }
-
-    /// Virtual time from power-on to power-off, in ns.
-    pub fn took_ns(&self) -> u64 {
-        self.took_ns
-    }
-
-    /// Files that the program wrote outside the drive.
-    pub fn outside(&self) -> Option<&OutsideResult> {
-        self.outside.as_ref()
-    }
-
-    /// True if the kernel reports file system calls and the origins of requests.
-    pub fn has_file_log(&self) -> bool {
-        self.kernel.can_log_files()
-    }
-
-    /// True if the check passes on the drive as it was before the program: it does not notice that data is
-    /// missing.
-    pub fn passes_without_program(&self) -> bool {
-        self.passes_without_program
-    }
-
-    /// True if the kernel can add syncs to the program's system calls.
-    pub fn can_add_syncs(&self) -> bool {
-        self.kernel.can_add_syncs()
-    }
-
-    fn has_place(&self, operation: u64) -> bool {
-        self.operations.contains(&operation) || self.end == Some(operation)
-    }
-
-    /// Chooses up to `cuts` operations, in order; with [`CutPoints::All`], all. Includes the end of the
-    /// program if the drive's cache then holds data.
-    pub fn choose(&self, places: CutPoints, cuts: usize, seed: u64) -> Vec<u64> {
-        let behind = match places {
-            CutPoints::Flushes => self.flushed.clone(),
-            CutPoints::Lines => self.lines.iter().map(|line| line.operations).collect(),
-            CutPoints::Spread | CutPoints::Random | CutPoints::All => Vec::new(),
-        };
-        let others = cuts - usize::from(self.end.is_some()).min(cuts);
-        let chosen = cut_points::choose(self.operations(), &behind, places, others, seed);
-        chosen.into_iter().chain(self.end).collect()
-    }
-}
-
 impl Explorer {
     /// Makes the volume, runs the program without a cut, and checks the result. Returns an error if this
     /// check fails, because later failures would not be due to cuts.
@@ -193,7 +113,7 @@ impl Explorer {
         let at = left.settle(outcome.at).map_err(|error| LinuxRunError::from(RunError::Command(error)))?;
         // A cut at the end differs from the uncut run only if it loses a completed write.
         let end = lock(&log).has_unflushed().then_some(last + 1);
-        let RunLog { lines, flushed, files, .. } = std::mem::take(&mut *lock(&log));
+        let RunLog { lines, flushed, files, kinds, .. } = std::mem::take(&mut *lock(&log));
         drop(said);
         let mut rehearsed = Rehearsed {
             kernel,
@@ -209,6 +129,7 @@ impl Explorer {
             left_at: at,
             written: files.into_written(),
             passes_without_program: false,
+            kinds: kinds.named(&Sources::in_current_folder()),
         };
         if last < first && end.is_none() {
             return Err(ExploreError::Nothing);
@@ -317,14 +238,14 @@ impl Explorer {
         Examination { run, kernel: &rehearsed.kernel, stop, may_fail: false }
     }
 
-    /// Runs the program again and examines snapshots at `operations`; `tell` gets each finding. Returns all
-    /// findings, in the order of operations.
+    /// Runs the program again and examines snapshots at `operations`. `tell` gets each finding, and returns false
+    /// to skip the rest. Returns all findings, in the order of operations.
     pub fn cut(
         &self,
         rehearsed: &Rehearsed,
         operations: &[u64],
         stop: &StopFlag,
-        tell: &(dyn Fn(&Found) + Sync),
+        tell: &(dyn Fn(&Found) -> bool + Sync),
     ) -> Result<Vec<Found>, ExploreError> {
         let (first, last) =
             (*rehearsed.operations.start(), rehearsed.end.unwrap_or(*rehearsed.operations.end()));
@@ -336,11 +257,13 @@ impl Explorer {
         let waiting = Mutex::new(waiting);
         let found = Mutex::new(Vec::new());
         let trouble = Mutex::new(None);
-        let (halt, first_wrong) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+        let (halt, skips) = (AtomicBool::new(false), AtomicBool::new(false));
+        let first_wrong = AtomicU64::new(u64::MAX);
         let work = || {
             while let Some(snapshot) = next(&waiting) {
                 let is_behind = self.until_first && snapshot.operation > first_wrong.load(Ordering::Relaxed);
-                if halt.load(Ordering::Relaxed) || stop.is_raised() || is_behind {
+                let is_enough = halt.load(Ordering::Relaxed) || skips.load(Ordering::Relaxed);
+                if is_enough || stop.is_raised() || is_behind {
                     continue;
                 }
                 match self.judged(rehearsed, snapshot, stop) {
@@ -348,7 +271,9 @@ impl Explorer {
                         if one.verdict != Verdict::Fine {
                             first_wrong.fetch_min(one.operation, Ordering::Relaxed);
                         }
-                        tell(&one);
+                        if !tell(&one) {
+                            skips.store(true, Ordering::Relaxed);
+                        }
                         lock(&found).push(one);
                     }
                     Err(error) => {
@@ -398,10 +323,13 @@ impl Explorer {
             return Err(error);
         }
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let sources = Sources::default();
+        let sources = Sources::in_current_folder();
         for one in &mut found {
             one.add_sources(&sources);
             one.facts = place::facts(one, Some(one.operation) == rehearsed.end);
+            if Some(one.operation) != rehearsed.end {
+                one.kind = rehearsed.kind(one.operation);
+            }
         }
         found.sort_by_key(|one: &Found| one.operation);
         if self.until_first {
@@ -419,7 +347,7 @@ impl Explorer {
         rehearsed: &Rehearsed,
         found: &mut Vec<Found>,
         stop: &StopFlag,
-        tell: &(dyn Fn(&Found) + Sync),
+        tell: &(dyn Fn(&Found) -> bool + Sync),
     ) -> Result<(), ExploreError> {
         loop {
             let Some(wrong) = found.iter().find(|one| one.verdict != Verdict::Fine) else { return Ok(()) };
@@ -466,6 +394,7 @@ impl Explorer {
             was_cut_again: false,
             repair: None,
             facts: Vec::new(),
+            kind: String::new(),
             verdict: Verdict::Corrupt,
             reason: String::new(),
             said: String::new(),

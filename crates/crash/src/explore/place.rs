@@ -1,13 +1,12 @@
 //! Circumstances of a power cut, as lines of text.
 
-use serde::Serialize;
 use strobe_linux::job::Undo;
 use strobe_types::SECTOR_BYTES;
 
 use super::file_log::UnderWay;
 use super::line::{FileCall, Origin};
-use super::pending::{Difference, UnflushedWrite};
-use super::report::Found;
+use super::pending::{Difference, Pending, UnflushedWrite};
+use super::report::{Fact, Found};
 use super::source::SourceLine;
 use super::unsent::UnsentData;
 
@@ -16,13 +15,15 @@ const LINES_MAX: usize = 4;
 /// Bytes of a difference in a line.
 const LINE_BYTES: usize = 16;
 
-/// Line on the circumstances of a cut.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fact {
-    /// Kind of fact, such as "in cache".
-    pub label: &'static str,
-    /// Text.
-    pub text: String,
+/// State of the program and the drive at a cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) under_way: Vec<UnderWay>,
+    pub(super) unflushed: Vec<Pending>,
+    pub(super) unsent: Vec<UnsentData>,
+    pub(super) syncs: Vec<FileCall>,
+    pub(super) last_call: Option<FileCall>,
+    pub(super) undo: Vec<Undo>,
 }
 
 /// Describes the circumstances of `found`. `is_end` is true for a cut after the program's last operation.

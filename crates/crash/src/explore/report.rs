@@ -7,10 +7,18 @@ use super::file_log::UnderWay;
 use super::line::FileCall;
 use super::missing_sync::TriedSync;
 use super::pending::UnflushedWrite;
-use super::place::Fact;
 use super::source::Sources;
 use super::unsent::UnsentData;
 use super::{Explorer, Rehearsed};
+
+/// Line on the circumstances of a cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// Kind of fact, such as "in cache".
+    pub label: &'static str,
+    /// Text.
+    pub text: String,
+}
 
 /// Power cut and its consequences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +60,10 @@ pub struct Found {
     pub repair: Option<String>,
     /// The circumstances as text.
     pub facts: Vec<Fact>,
+    /// The last call, the commands in flight, the running syncs, and the files with data that is not durable,
+    /// without numbers. In brackets is the operation's place among its neighbours with the same text, rounded
+    /// down to a power of two. Empty at the program's end.
+    pub kind: String,
     /// Verdict.
     pub verdict: Verdict,
     /// Reason of the verdict; empty if it is fine.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
-use strobe_linux::job::Undo;
 use strobe_ssd::{
     Command, CommandError, CommandKind, Completion, Device, DriveStats, HostCounts, Inspect, Latency,
     LimitsConfig, PowerCut, Range, ReclaimUnits, Simulated, Verdict,
@@ -13,9 +12,10 @@ use strobe_types::{Geometry, Lba, SECTOR_BYTES, SimTime, StopFlag};
 
 use super::file_log::{FileLog, UnderWay};
 use super::hear::lock;
-use super::line::{FileCall, Origin};
+use super::kinds::{Kind, Recorded};
+use super::line::Origin;
 use super::pending::{Pending, Piece};
-use super::unsent::UnsentData;
+use super::place::Place;
 
 /// Most bytes of unflushed data that are kept to be compared; writes beyond are not.
 const HELD_MAX: usize = 256 << 20;
@@ -27,16 +27,6 @@ pub(super) struct Snapshot {
     pub(super) at: SimTime,
     pub(super) lines: usize,
     pub(super) place: Place,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) under_way: Vec<UnderWay>,
-    pub(super) unflushed: Vec<Pending>,
-    pub(super) unsent: Vec<UnsentData>,
-    pub(super) syncs: Vec<FileCall>,
-    pub(super) last_call: Option<FileCall>,
-    pub(super) undo: Vec<Undo>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +46,8 @@ pub(super) struct RunLog {
     pub(super) missed: Vec<u64>,
     /// True to keep the data of unflushed writes, to compare it with the drive after a cut.
     pub(super) keeps_data: bool,
+    /// Kind of each operation, if `keeps_data` is false.
+    pub(super) kinds: Recorded,
     commands: Commands,
 }
 
@@ -87,6 +79,15 @@ impl RunLog {
             last_call: self.files.last(),
             undo: self.files.names().undo(),
         }
+    }
+
+    /// Records the kind of the operations up to `operation`.
+    fn goes_on_to(&mut self, operation: u64) {
+        if operation > self.operations && !self.keeps_data {
+            let kind = Kind::of(&self.place());
+            self.kinds.record(self.operations + 1, kind);
+        }
+        self.operations = operation;
     }
 
     /// True if a cut now would lose a completed write.
@@ -232,7 +233,7 @@ impl SnapshotDrive {
     fn snapshot_if_due(&mut self, now: SimTime) {
         let log = Arc::clone(&self.log);
         let mut log = lock(&log);
-        log.operations = self.drive.operations();
+        log.goes_on_to(self.drive.operations());
         while self.drive.was_cut()
             && let Some(operation) = self.wanted.pop()
         {

@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
 use object::{Object as _, ObjectSegment as _};
 use serde::Serialize;
 
 /// Code that a program's stack points into: a return address, or a stale word that looks like one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Caller {
     /// Path of the program or library.
     pub(super) module: String,
@@ -17,19 +17,10 @@ pub(super) struct Caller {
     pub(super) offset: u64,
 }
 
-impl Caller {
-    /// Parses a field of the kernel's file log, such as `@/usr/bin/app+1a2b`.
-    pub(super) fn parse(field: &str) -> Option<Self> {
-        let (module, offset) = field.strip_prefix('@')?.rsplit_once('+')?;
-        let offset = u64::from_str_radix(offset, 16).ok()?;
-        Some(Self { module: super::line::unescaped(module), offset })
-    }
-}
-
 /// Place in a program's source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceLine {
-    /// Source file, as the debug information names it.
+    /// Source file, as the debug information names it; relative to the current folder if it is below.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
@@ -50,6 +41,8 @@ impl std::fmt::Display for SourceLine {
 /// Debug information of the programs and libraries that made calls.
 #[derive(Default)]
 pub(super) struct Sources {
+    /// Folder to which paths of sources are relative.
+    folder: PathBuf,
     modules: RefCell<BTreeMap<String, Option<Module>>>,
 }
 
@@ -90,6 +83,11 @@ impl Module {
 }
 
 impl Sources {
+    pub(super) fn in_current_folder() -> Self {
+        let folder = std::env::current_dir().unwrap_or_default();
+        Self { folder, modules: RefCell::default() }
+    }
+
     /// Returns the line of the first caller that has debug information, except for libraries of Rust and C.
     pub(super) fn line(&self, callers: &[Caller]) -> Option<SourceLine> {
         callers.iter().find_map(|caller| {
@@ -97,7 +95,12 @@ impl Sources {
             let module = modules
                 .entry(caller.module.clone())
                 .or_insert_with(|| Module::open(Path::new(&caller.module)));
-            module.as_ref()?.line(caller.offset).filter(|line| !is_of_the_language(&line.file))
+            let found = module.as_ref()?.line(caller.offset);
+            let mut line = found.filter(|line| !is_of_the_language(&line.file))?;
+            if let Ok(below) = Path::new(&line.file).strip_prefix(&self.folder) {
+                line.file = below.display().to_string();
+            }
+            Some(line)
         })
     }
 }
@@ -111,16 +114,6 @@ fn is_of_the_language(file: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn callers_are_read_from_the_log() {
-        let caller = |text| Caller::parse(text).map(|caller| (caller.module, caller.offset));
-        assert_eq!(caller("@/a b/c\\011d+1f"), Some(("/a b/c\td".to_owned(), 0x1f)));
-        assert_eq!(caller("@/a+b+10"), Some(("/a+b".to_owned(), 16)));
-        for text in ["", "@", "@/a", "/a+1", "@/a+", "@/a+xyz", "@/a+11112222333344445"] {
-            assert_eq!(caller(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_return_address_has_the_line_of_its_call() {
@@ -143,7 +136,7 @@ mod tests {
         let segment = file.segments().find(is_around).expect("a segment");
         let begin = put - segment.address() + segment.file_range().0;
         let module = program.display().to_string();
-        let sources = Sources::default();
+        let sources = Sources { folder: folder.path().to_owned(), ..Sources::default() };
         let line = |offset| {
             sources.line(&[
                 Caller { module: "/nothere".to_owned(), offset: 4 },
@@ -154,7 +147,7 @@ mod tests {
             ])
         };
         let lines: Vec<_> = (begin + 1..begin + 64).filter_map(line).collect();
-        assert!(lines[0].file.ends_with("save.c") && lines[0].function == "put", "{:?}", lines[0]);
+        assert_eq!((&*lines[0].file, &*lines[0].function), ("save.c", "put"));
         let of_put: Vec<u32> =
             lines.iter().filter(|line| line.function == "put").map(|line| line.line).collect();
         assert!(of_put.contains(&4) && of_put.is_sorted() && of_put[0] == 3, "{of_put:?}");

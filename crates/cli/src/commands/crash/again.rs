@@ -21,7 +21,10 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
             continue;
         }
         // Options that chose the cut or its outputs are dropped, so the command repeats exactly this cut.
-        let names = ["--cuts", "--places", "--json", "--report", "--keep", "--fs"];
+        let names = [
+            "--cuts", "--places", "--budget", "--seen", "--json", "--report", "--junit", "--sarif", "--keep",
+            "--fs",
+        ];
         // The last name, --fs, is dropped only if `on` replaces it.
         let is_place = names[..names.len() - usize::from(on.is_none())].iter().any(|name| {
             skips |= !is_program && word == *name;
@@ -82,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_cut_is_shown_again_whatever_bytes_the_arguments_are() {
-        let mut given = words(["--cuts", "9", "--find-sync", "--keep=here", "--image"]);
+        let mut given =
+            words(["--cuts", "9", "--find-sync", "--budget", "60s", "--seen=s", "--keep=here", "--image"]);
         given.push(OsString::from_vec(vec![b'i', 0xff]));
         given.extend(words(["--", "./save.sh", "--cuts"]));
         let again = again(given.into_iter(), 7, Some("ext4"));

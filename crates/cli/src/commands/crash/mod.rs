@@ -1,33 +1,32 @@
 //! `strobe crash`: power cuts during any program on a real file system, and the state after each.
 
 mod again;
+mod cuts;
 mod explore;
 mod faults;
 mod kept;
+mod seen;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
+use strobe_cli::output::Output;
 use strobe_cli::report;
 use strobe_crash::programs::Program;
-use strobe_crash::{CrashReport, CutPoints, ExploreError, Explorer, Found, Verdict};
+use strobe_crash::{CutPoints, ExploreError, Explorer};
 use strobe_linux::AddedSyncs;
 use strobe_linux::command::{FileSystem, GuestRoot};
-use strobe_types::StopFlag;
 
 use super::linux::guest::GuestArgs;
 use super::linux::line::shell_line;
 use super::options::{OUTPUT, one_of};
-use super::{Failure, output};
-use super::{progress, signals};
-use strobe_cli::output::Output;
+use super::{Failure, output, signals};
 
 use again::{again, look_at};
+use seen::Seen;
 
 /// Cut the power many times while a program runs on a real file system, and check the data after each cut.
 ///
@@ -60,15 +59,25 @@ pub(crate) struct CrashArgs {
     /// program (./check.sh) is looked up from the current folder. Without it, only mount and fsck decide
     #[arg(long, value_name = "SHELL LINE")]
     check: Option<String>,
-    /// Maximum number of power cuts
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    cuts: u32,
+    /// Maximum number of power cuts [default: 100; with --budget no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    cuts: Option<u32>,
+    /// End after TIME on the clock per file system, such as 120s or 5m. Cuts are chosen in rounds, each between those before.
+    /// The number of cuts then depends on the machine
+    #[arg(long, value_name = "TIME", value_parser = cuts::wall_time, conflicts_with_all = ["at", "faults", "explore", "until_first"])]
+    budget: Option<std::time::Duration>,
     /// Cut power at these flash operations. spread: evenly spaced ones. random: random ones, by --seed.
     /// flushes, lines: the first that begins after each flush or printed line. all: every operation,
-    /// regardless of --cuts
+    /// regardless of --cuts. distinct: operations of different kinds, by the last call, the commands in flight and
+    /// the running syncs, ignoring numbers
     #[arg(help_heading = CUTS, long, value_name = "WHERE", default_value = CutPoints::Spread.name(),
         value_parser = one_of(&CutPoints::ALL, CutPoints::name))]
     places: CutPoints,
+    /// Remember in FILE the kinds of places (--places distinct) at which all cuts were fine, and leave them out next
+    /// time: a changed program is then cut where it does something new. The file is for one set of options
+    /// and drive; other runs are kept beside it. It does not notice a changed check script
+    #[arg(help_heading = CUTS, long, value_name = "FILE", conflicts_with_all = ["at", "faults", "explore", "places", "until_first"])]
+    seen: Option<PathBuf>,
     /// Cut only at this flash operation, as named by an earlier run, and show everything the check prints
     #[arg(help_heading = CUTS, long, value_name = "OPERATION", conflicts_with_all = ["cuts", "places"])]
     at: Option<u64>,
@@ -132,6 +141,12 @@ pub(crate) struct CrashArgs {
     /// reasons
     #[arg(help_heading = OUTPUT, long, value_name = "FILE.html")]
     report: Option<String>,
+    /// Write JUnit XML to FILE: a test case for each cut
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-", conflicts_with_all = ["faults", "explore"])]
+    junit: Option<String>,
+    /// Write SARIF to FILE: each kind of damage at its line of source, if the program has debug information
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE|-", conflicts_with_all = ["faults", "explore"])]
+    sarif: Option<String>,
     /// Print every cut with its full reason, including good ones
     #[arg(help_heading = OUTPUT, long)]
     full: bool,
@@ -184,7 +199,13 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     let inputs = [path.as_path(), Path::new(args.guest.drive())];
     let json = args.json.as_deref().map(|given| Output::new("--json", given, &inputs)).transpose()?;
     let page = args.report.as_deref().map(|given| Output::new("--report", given, &inputs)).transpose()?;
-    Output::all_differ(&json.iter().chain(&page).collect::<Vec<_>>())?;
+    let junit = args.junit.as_deref().map(|given| Output::new("--junit", given, &inputs)).transpose()?;
+    let sarif = args.sarif.as_deref().map(|given| Output::new("--sarif", given, &inputs)).transpose()?;
+    let seen_path = args.seen.as_ref().map(|path| path.display().to_string());
+    let seen_output = seen_path.map(|path| Output::new("--seen", &path, &inputs)).transpose()?;
+    let outputs = [&json, &page, &junit, &sarif, &seen_output];
+    Output::all_differ(&outputs.into_iter().flatten().collect::<Vec<_>>())?;
+    let mut seen = args.seen.as_deref().map(Seen::read).transpose()?;
     let notes = strobe_linux::Scratch::new("crash");
     let notes = notes.map_err(|error| Failure::Run(anyhow!("cannot create a temporary folder: {error}")))?;
     if let Some(folder) = strobe_linux::hidden_by(notes.path()) {
@@ -210,12 +231,12 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
     if let Some(count) = args.faults {
         return faults::faults(args, &explorers, count as usize, json.as_ref(), &stop);
     }
-    let takes_stdout = output::takes_stdout([&json, &page]);
+    let takes_stdout = output::takes_stdout(outputs);
     let mut reports = Vec::new();
     let mut failed = Vec::new();
     let mut ended = Ok(());
     for explorer in &explorers {
-        let report = match explore(args, explorer, &stop) {
+        let report = match cuts::explore(args, explorer, seen.as_mut(), &stop) {
             Ok((report, left)) => {
                 ended = left;
                 report
@@ -246,6 +267,15 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         let name = format!("Power cuts under {}", report.program.first().map_or("", String::as_str));
         let html = strobe_report::crash_page(&name, &output::json_text(report));
         page.write(html.map_err(|error| Failure::request(&error))?.trim_end())?;
+    }
+    if let Some(junit) = &junit {
+        junit.write(&report::crash_junit(&reports))?;
+    }
+    if sarif.is_some() {
+        output::json(&report::crash_sarif(&reports), sarif.as_ref())?;
+    }
+    if let (Some(seen), Some(output)) = (&seen, &seen_output) {
+        output::json(seen, Some(output))?;
     }
     let bad = reports.iter().find_map(|report| Some((report, report.first_wrong()?)));
     if !args.quiet && !takes_stdout {
@@ -298,6 +328,12 @@ impl NotTried {
 }
 
 impl CrashArgs {
+    /// Maximum number of cuts.
+    fn cuts_max(&self) -> usize {
+        let default = if self.budget.is_some() { u32::MAX } else { 100 };
+        self.cuts.unwrap_or(default) as usize
+    }
+
     fn keeps(&self) -> bool {
         self.keep != Path::new("none") && self.at.is_none() && self.explore.is_none() && self.faults.is_none()
     }
@@ -333,80 +369,4 @@ fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> R
         workers: args.workers.map_or(cores, |workers| workers as usize),
         folder: folder.to_owned(),
     })
-}
-
-/// Returns the report, and the result of writing the requested image.
-fn explore(
-    args: &CrashArgs,
-    explorer: &Explorer,
-    stop: &StopFlag,
-) -> Result<(CrashReport, Result<(), Failure>), Failure> {
-    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
-    if !args.quiet && !std::io::stderr().is_terminal() {
-        output::note(&format!("strobe: {}", begins(args, explorer)));
-    }
-    progress::restyle(&bar, "{msg} {wide_bar} {pos} of {len} cuts  {left}");
-    bar.set_message("without a cut");
-    bar.tick();
-    // The rehearsal counts the flash operations from which the cuts are chosen.
-    let rehearsed = explorer.rehearse(stop)?;
-    if args.find_sync && !rehearsed.can_add_syncs() {
-        let error = anyhow!(
-            "--find-sync: this kernel cannot add syncs; `strobe linux build-kernel` makes one that can"
-        );
-        return Err(Failure::Request(error));
-    }
-    let operations = match args.at {
-        Some(operation) => vec![operation],
-        None => rehearsed.choose(args.places, args.cuts as usize, explorer.run.experiment.seed),
-    };
-    if operations.is_empty() {
-        return Err(ExploreError::NoPlace(args.places).into());
-    }
-    bar.set_length(operations.len() as u64);
-    bar.set_message("nothing wrong");
-    let wrong = std::sync::atomic::AtomicUsize::new(0);
-    let tell = |found: &Found| {
-        if found.verdict != Verdict::Fine {
-            let wrong = wrong.fetch_add(1, Ordering::Relaxed) + 1;
-            bar.set_message(format!("{wrong} wrong"));
-        }
-        bar.inc(1);
-    };
-    let mut found = explorer.cut(&rehearsed, &operations, stop, &tell)?;
-    if args.until_first {
-        explorer.bisect(&rehearsed, &mut found, stop, &tell)?;
-    }
-    let mut report = CrashReport::of(explorer, &rehearsed, found);
-    if args.find_sync && report.first_wrong().is_some() {
-        let mut begins = |added| bar.set_message(format!("with a sync {added}"));
-        report.tried_syncs = explorer.find_sync(args.places, args.cuts as usize, stop, &mut begins)?;
-    }
-    bar.set_message("keeping the first");
-    let mut left = Ok(());
-    // A failure to keep the drive does not discard the findings.
-    if let (Some(operation), Some(image)) = (args.at, &args.image) {
-        left = explorer.keep(operation, image, stop).map_err(Failure::from);
-    } else if args.keeps() {
-        match kept::keep(explorer, &report, &args.keep, stop) {
-            Ok(kept) => report.kept = kept,
-            Err(Failure::Run(error) | Failure::Request(error)) => {
-                bar.suspend(|| output::note(&format!("strobe: the first cut was not kept: {error:#}")));
-            }
-            Err(failure) => left = Err(failure),
-        }
-    }
-    bar.finish_and_clear();
-    Ok((report, left))
-}
-
-fn begins(args: &CrashArgs, explorer: &Explorer) -> String {
-    let cuts = match (args.at, args.places) {
-        (Some(operation), _) => format!("with a power cut at operation {operation}"),
-        (None, CutPoints::All) => "with a power cut at each of its flash operations".to_owned(),
-        (None, _) if args.cuts == 1 => "with one power cut".to_owned(),
-        (None, _) => format!("with up to {} power cuts", args.cuts),
-    };
-    let fs = explorer.run.file_system.kernel_name().unwrap_or_default();
-    format!("{} runs on {fs} once without a cut, then {cuts}", explorer.run.command.join(" "))
 }

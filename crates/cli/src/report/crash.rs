@@ -25,7 +25,7 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
         count(report.operations.1 + 1 - report.operations.0),
         report.program.first().map_or("", String::as_str),
         duration(report.took_ns as f64),
-        report.file_system,
+        on(report),
         of(Verdict::Fine),
         of(Verdict::Lost),
         of(Verdict::Corrupt),
@@ -68,6 +68,13 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
     if let Some(outside) = &report.outside {
         let _ = writeln!(out, "\n{}", broken(&outside.to_string(), WIDTH).join("\n"));
     }
+    if !report.groups.is_empty() {
+        let note = format!(
+            "The drive keeps {} aligned bytes of a write whole; larger writes may be torn.",
+            report.whole_bytes
+        );
+        let _ = writeln!(out, "\n{}", broken(&note, WIDTH).join("\n"));
+    }
     if !report.has_check {
         let note = "Without --check no data was checked: fine means that the file system mounts and its check \
                     finds no damage.";
@@ -87,27 +94,34 @@ pub fn crash_summary(report: &CrashReport, is_full: bool, with_place: bool) -> S
             "This kernel does not report files and calls; `strobe linux build-kernel` makes one that does.";
         let _ = writeln!(out, "\n{}", broken(note, WIDTH).join("\n"));
     }
-    out
+    // Names and the output of programs may hold control characters, which a terminal would obey.
+    out.replace(|symbol: char| symbol.is_control() && symbol != '\n' && symbol != '\t', "\u{fffd}")
 }
 
 /// Result of `--find-sync`; `None` without trials.
 fn missing_sync(report: &CrashReport) -> Option<String> {
     let (last, others) = report.tried_syncs.split_last()?;
     let failed: Vec<&str> = others.iter().map(|trial| trial.added).collect();
+    if let Some(reason) = &last.failed {
+        return Some(format!(
+            "No sync was found: the run with syncs {} was not possible: {reason}",
+            last.added
+        ));
+    }
     Some(match last.first_wrong {
         None => {
             let others = match &failed[..] {
                 [] => String::new(),
-                failed => format!(" Not enough: a sync {}.", failed.join("; ")),
+                failed => format!(" Not enough: {}.", failed.join("; ")),
             };
             format!(
-                "A sync is missing: with a sync {}, all {} cuts are fine.{others}",
+                "A sync is missing: if all files are synced {}, all {} cuts are fine.{others}",
                 last.added,
                 count(last.cuts as u64)
             )
         }
         Some(operation) => format!(
-            "No missing sync: even with a sync {}, the cut at operation {operation} leaves damage.",
+            "No sync was found that helps: in the run with syncs {}, a cut at operation {operation} leaves damage.",
             last.added
         ),
     })
@@ -218,14 +232,20 @@ pub(super) fn verdict(of: Verdict) -> &'static str {
     }
 }
 
-/// Table of the findings, one file system per row.
+/// File system, and kind of drive.
+pub(super) fn on(report: &CrashReport) -> String {
+    let kind = report.drive_kind.map(|kind| format!(", drive {kind}")).unwrap_or_default();
+    format!("{}{kind}", report.file_system)
+}
+
+/// Table of the findings, one file system and kind of drive per row.
 pub fn crash_table(reports: &[CrashReport], failed: &[&str]) -> String {
     let mut all = table(&["on", "cuts", "fine", "lost", "corrupt", "do not mount"]);
     for report in reports {
         let of = |verdict| report.found.iter().filter(|found| found.verdict == verdict).count().to_string();
         let verdicts = [Verdict::Fine, Verdict::Lost, Verdict::Corrupt, Verdict::DoesNotMount].map(of);
         let cells: Vec<String> = [report.found.len().to_string()].into_iter().chain(verdicts).collect();
-        all.add_row(row(&report.file_system, cells));
+        all.add_row(row(&on(report), cells));
     }
     for file_system in failed {
         all.add_row(row(file_system, vec!["not tried".to_owned()]));
@@ -274,6 +294,7 @@ pub(super) mod tests {
             last_line: Some("saved 7".to_owned()),
             under_way: Vec::new(),
             unflushed: Vec::new(),
+            unsent_ranges: 0,
             unsent: Vec::new(),
             facts: Vec::new(),
             kind: String::new(),
@@ -296,11 +317,13 @@ pub(super) mod tests {
             seed: 1,
             program: vec!["./save.sh".to_owned()],
             file_system: "ext4".to_owned(),
+            drive_kind: None,
             mount_options: String::new(),
             has_check: true,
             strict_names: false,
             has_file_log: true,
             lying_flushes: false,
+            whole_bytes: 4096,
             operations: (1, 100),
             flushes: 7,
             lines: 40,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use strobe_crash::{CrashReport, Found, SourceLine, Verdict};
 
-use super::crash::verdict;
+use super::crash::{on, verdict};
 
 /// JUnit XML: a test suite for each file system, a test case for each cut.
 pub fn crash_junit(reports: &[CrashReport]) -> String {
@@ -13,7 +13,7 @@ pub fn crash_junit(reports: &[CrashReport]) -> String {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"strobe crash\">\n".to_owned();
     for report in reports {
         let wrong = report.found.iter().filter(|found| found.verdict != Verdict::Fine).count();
-        let (program, fs) = (xml(&report.program.join(" ")), xml(&report.file_system));
+        let (program, fs) = (xml(&report.program.join(" ")), xml(&on(report)));
         let _ = writeln!(
             out,
             "<testsuite name=\"{program} on {fs}\" tests=\"{}\" failures=\"{wrong}\" errors=\"0\">",
@@ -43,8 +43,7 @@ pub fn crash_junit(reports: &[CrashReport]) -> String {
     out + "</testsuites>"
 }
 
-/// SARIF 2.1.0: a result for each kind of damage, at the line of source that wrote the data or made the last
-/// call.
+/// SARIF 2.1.0: a result for each kind of damage, at the lines of source whose data was not sent.
 pub fn crash_sarif(reports: &[CrashReport]) -> Value {
     let rules = [
         ("lost", "The check reports lost data after a power cut."),
@@ -61,14 +60,15 @@ pub fn crash_sarif(reports: &[CrashReport]) -> Value {
                 group.operations.len(),
                 report.found.len(),
                 report.program.join(" "),
-                report.file_system,
+                on(report),
                 described(first)
             );
             let mut result = json!({
                 "ruleId": verdict(group.verdict), "level": "error", "message": { "text": text }
             });
-            if let Some(source) = source(first) {
-                result["locations"] = json!([location(source)]);
+            let locations: Vec<Value> = sources(first).into_iter().map(location).collect();
+            if !locations.is_empty() {
+                result["locations"] = locations.into();
             }
             Some(result)
         })
@@ -93,17 +93,38 @@ fn described(found: &Found) -> String {
     facts.fold(found.reason.trim_end().to_owned(), |text, fact| text + &fact)
 }
 
-/// Line that wrote data that is still in memory, or else made the last call.
-fn source(found: &Found) -> Option<&SourceLine> {
-    let unsent = found.unsent.iter().rev().find_map(|data| data.call.source.as_ref());
-    unsent.or_else(|| found.last_call.as_ref()?.source.as_ref())
+/// Lines that wrote data that is still in memory, oldest first. Other calls may be innocent.
+fn sources(found: &Found) -> Vec<&SourceLine> {
+    let mut lines: Vec<&SourceLine> = Vec::new();
+    for line in found.unsent.iter().filter_map(|data| data.call.source.as_ref()) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn location(source: &SourceLine) -> Value {
     json!({ "physicalLocation": {
-        "artifactLocation": { "uri": source.file },
+        "artifactLocation": { "uri": uri(&source.file) },
         "region": { "startLine": source.line },
     } })
+}
+
+/// URI of a path; absolute ones have the scheme.
+fn uri(path: &str) -> String {
+    let mut out = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
 }
 
 /// Escapes text for XML, and leaves out what XML cannot hold.
@@ -127,7 +148,7 @@ fn xml(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use strobe_crash::{Fact, FileCall};
+    use strobe_crash::{Fact, FileCall, UnsentData};
 
     use super::super::crash::tests::{found, report};
     use super::*;
@@ -136,7 +157,9 @@ mod tests {
         let mut lost = found(7, Verdict::Lost, "row <3> is \u{1}gone\nsecond & last");
         lost.facts = vec![Fact { label: "in cache", text: "/a \"b\": lost".to_owned() }];
         let source = SourceLine { file: "src/save.c".to_owned(), line: 12, function: "put".to_owned() };
-        lost.last_call.insert(FileCall::default()).source = Some(source);
+        let mut data = UnsentData { path: "/a".to_owned(), offset: 0, length: 1, call: FileCall::default() };
+        data.call.source = Some(source);
+        lost.unsent = vec![data];
         vec![report(vec![found(5, Verdict::Fine, ""), lost, found(9, Verdict::Lost, "row <4> is \u{1}gone")])]
     }
 
@@ -167,6 +190,7 @@ mod tests {
         assert_eq!(results[0]["ruleId"], "lost");
         let text = results[0]["message"]["text"].as_str().expect("text");
         assert!(text.starts_with("2 of 3 power cuts under ./save.sh on ext4: row <3>"), "{text}");
+        assert_eq!(uri("/a b/ü.c"), "file:///a%20b/%C3%BC.c");
         let rules = sarif["runs"][0]["tool"]["driver"]["rules"].as_array().expect("rules");
         assert!(rules.iter().any(|rule| rule["id"] == results[0]["ruleId"]));
     }

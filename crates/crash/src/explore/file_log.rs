@@ -41,6 +41,8 @@ pub(super) struct FileLog {
     syncs: BTreeMap<u64, (FileCall, u64)>,
     last: Option<FileCall>,
     calls: u64,
+    /// Running write of each process.
+    writes: BTreeMap<u64, FileCall>,
     names: Names,
     unsent: Unsent,
     /// Origin of each written 4 KiB page, by first sector.
@@ -73,7 +75,7 @@ impl FileLog {
                     return;
                 }
                 if let Some(offset) = offset.filter(|_| origin.kind == "file") {
-                    self.unsent.sent(&origin.path, offset, sectors * SECTOR_BYTES);
+                    self.unsent.sent(origin.inode, offset, sectors * SECTOR_BYTES);
                 }
                 self.coming.insert(sector, Piece { lba: sector, sectors, origin, offset });
             }
@@ -83,10 +85,13 @@ impl FileLog {
                     "create" | "link" | "mkdir" => self.names.created(&call.path),
                     "unlink" | "rmdir" => {
                         self.names.removed(&call.path);
-                        self.unsent.gone(&call.path);
+                        self.unsent.unnamed(&call);
                     }
-                    "write" => self.unsent.written(&call),
-                    "truncate" => self.unsent.truncated(&call.path, call.offset.unwrap_or(0)),
+                    "write" => {
+                        self.unsent.written(&call);
+                        self.writes.insert(pid, call.clone());
+                    }
+                    "truncate" => self.unsent.truncated(call.inode, call.offset.unwrap_or(0)),
                     _ => {}
                 }
                 self.last = Some(call);
@@ -99,9 +104,15 @@ impl FileLog {
                     self.unsent.exchanged(&call.path, &to);
                 } else {
                     self.names.renamed(&call.path, &to, new);
+                    self.unsent.unnamed(&call);
                     self.unsent.moved(&call.path, &to);
                 }
                 self.last = Some(self.numbered(call));
+            }
+            Event::Written(bytes) => {
+                if let Some(call) = self.writes.remove(&pid) {
+                    self.unsent.corrected(&call, bytes);
+                }
             }
             // A sync does not cover changes made while it runs.
             Event::Sync(call) => {
@@ -118,7 +129,7 @@ impl FileLog {
                         }
                         _ => {
                             self.names.folder_synced(&call.path, began);
-                            self.unsent.synced(Some(&call.path), call.number);
+                            self.unsent.synced(Some(call.inode), call.number);
                         }
                     }
                 }
@@ -243,16 +254,16 @@ mod tests {
     fn data_is_unsent_until_a_request_or_a_sync_takes_it() {
         let mut log = FileLog::default();
         let unsent = |log: &FileLog| -> Vec<_> {
-            let all = log.unsent().all();
+            let all = log.unsent().all().0;
             all.into_iter().map(|one| (one.path, one.offset, one.length, one.call.number)).collect()
         };
-        log.hear(b"create\t1\tsh\t/a\nwrite\t1\tsh\t/a\t0\t5000\nmove\t1\tmv\t/a\t/b\n");
+        log.hear(b"create\t1\tsh\t/a\t12\t1\nwrite\t1\tsh\t/a\t12\t1\t0\t9000\nwritten\t1\tsh\t5000\nmove\t1\tmv\t/a\t/b\t0\t0\n");
         assert_eq!(unsent(&log), [("/b".to_owned(), 0, 5000, 2)]);
         log.hear(b"bio\t9\tkworker\t1\t0\t800\t8\tfile\t12\t/b\t0\n");
         assert_eq!(unsent(&log), [("/b".to_owned(), 4096, 904, 2)]);
-        log.hear(b"fsync\t1\tsh\t/b\nwrite\t1\tsh\t/b\t0\t1\ndone\t1\tsh\t0\n");
+        log.hear(b"fsync\t1\tsh\t/b\t12\t1\nwrite\t2\tsh\t/b\t12\t1\t0\t1\ndone\t1\tsh\t0\n");
         assert_eq!(unsent(&log), [("/b".to_owned(), 0, 1, 5)], "a sync takes what was written before it");
-        log.hear(b"direct\t1\tdd\t/b\t512\t512\nunlink\t1\trm\t/b\n");
+        log.hear(b"direct\t1\tdd\t/b\t12\t1\t512\t512\nunlink\t1\trm\t/b\t12\t0\n");
         assert!(unsent(&log).is_empty());
         assert_eq!(log.last().expect("a call").number, 7);
     }

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file_log::UnderWay;
+use super::file_log::{FileLog, UnderWay};
 use super::line::{FileCall, Origin};
-use super::place::Place;
 use super::source::{Caller, Sources};
+
+/// Most writes and files that a kind depends on, so that each operation costs little.
+const LOOKED_AT: usize = 64;
 
 /// Description of a kind without numbers, and the callers of the last call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,16 +18,22 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    pub(super) fn of(place: &Place) -> Self {
-        let mut parts = sorted(place.under_way.iter().map(command));
-        let cached = place.unflushed.iter().filter(|write| write.completed.is_some());
-        let cached = sorted(cached.map(|write| data(&write.piece.origin)).filter(|data| data != "none"));
-        parts.extend(cached.iter().map(|data| format!("{data} in cache")));
-        parts.extend(sorted(place.unsent.iter().map(|data| format!("{} not sent", data.path))));
-        parts.extend(place.syncs.iter().map(|sync| format!("in {}", call(sync))));
-        parts.extend(place.last_call.as_ref().map(|last| format!("after {}", call(last))));
-        let callers = place.last_call.as_ref().map(|last| last.callers.clone()).unwrap_or_default();
-        Self { text: parts.join(", "), callers }
+    /// `cached` are the origins of completed writes that are not durable, newest first, and `unsent` the files
+    /// with data that was not sent.
+    pub(super) fn of<'a>(
+        under_way: impl Iterator<Item = &'a UnderWay>,
+        cached: impl Iterator<Item = &'a Origin>,
+        unsent: impl Iterator<Item = &'a str>,
+        files: &FileLog,
+    ) -> Self {
+        let mut parts = sorted(under_way.map(command));
+        let cached = cached.take(LOOKED_AT).map(data).filter(|data| data != "none");
+        parts.extend(sorted(cached).iter().map(|data| format!("{data} in cache")));
+        parts.extend(sorted(unsent.take(LOOKED_AT).map(|path| format!("{path} not sent"))));
+        parts.extend(files.syncs().iter().map(|sync| format!("in {}", call(sync))));
+        let last = files.last();
+        parts.extend(last.as_ref().map(|last| format!("after {}", call(last))));
+        Self { text: parts.join(", "), callers: last.map(|last| last.callers).unwrap_or_default() }
     }
 }
 
@@ -94,7 +102,10 @@ impl Recorded {
                 None => kind.text,
             };
         }
-        let runs = self.runs.into_iter().map(|(first, number)| (first, texts[number].clone())).collect();
+        let mut runs: Vec<(u64, String)> =
+            self.runs.into_iter().map(|(first, number)| (first, texts[number].clone())).collect();
+        // Callers may differ where the function is the same.
+        runs.dedup_by(|next, run| next.1 == run.1);
         Kinds { runs }
     }
 }
@@ -161,15 +172,15 @@ mod tests {
     #[test]
     fn numbers_do_not_make_kinds() {
         assert_eq!(without_numbers("/000012.log, 7"), "/#.log, #");
-        let call =
-            |path: &str| FileCall { call: "write".to_owned(), path: path.to_owned(), ..FileCall::default() };
-        let of = |path: &str, syncs: &[FileCall]| {
-            Kind::of(&Place { syncs: syncs.to_vec(), last_call: Some(call(path)), ..Place::default() })
+        let of = |log: &str| {
+            let mut files = FileLog::default();
+            files.hear(log.as_bytes());
+            Kind::of([].iter(), [].iter(), ["/f1", "/f2"].into_iter(), &files)
         };
-        assert_eq!(of("/db-1", &[]).text, "after write /db-#");
-        assert_eq!(of("/db-1", &[]), of("/db-22", &[]));
-        assert_ne!(of("/db-1", &[]), of("/wal-1", &[]));
-        assert_ne!(of("/db-1", &[]), of("/db-1", &[call("/db-1")]));
+        assert_eq!(of("write\t1\tsh\t/db-1\t0\t1\n").text, "/f# not sent, after write /db-#");
+        assert_eq!(of("unlink\t1\tsh\t/db-1\n"), of("unlink\t1\tsh\t/db-22\n"));
+        assert_ne!(of("unlink\t1\tsh\t/db-1\n"), of("unlink\t1\tsh\t/wal-1\n"));
+        assert_ne!(of("unlink\t1\tsh\t/a\nfsync\t1\tsh\t/a\n"), of("unlink\t1\tsh\t/a\n"));
     }
 
     #[test]

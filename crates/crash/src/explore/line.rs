@@ -19,6 +19,11 @@ pub struct FileCall {
     pub offset: Option<u64>,
     /// Length of a write in bytes.
     pub length: Option<u64>,
+    /// Inode of the file, or 0. For a rename, that of the file whose name was taken.
+    pub inode: u64,
+    /// Names that the inode has left, if the kernel reports it.
+    #[serde(skip)]
+    pub(super) names: Option<u64>,
     /// Process name.
     pub process: String,
     /// Line of source that made the call, if the program or library has debug information.
@@ -66,6 +71,8 @@ pub(super) enum Event {
     Synced {
         is_ok: bool,
     },
+    /// Bytes written by the process's running write.
+    Written(u64),
 }
 
 /// Process ID and event.
@@ -91,14 +98,20 @@ impl Line {
         if what == "done" {
             return Some(Self(pid, Event::Synced { is_ok: next()? == "0" }));
         }
+        if what == "written" {
+            // An error is negative.
+            let bytes: i64 = next()?.parse().ok()?;
+            return Some(Self(pid, Event::Written(u64::try_from(bytes).unwrap_or(0))));
+        }
         let is_sync = ["fsync", "fdatasync", "syncfs", "sync"].contains(&what);
         let mut call = FileCall { call: what.to_owned(), process, ..FileCall::default() };
         call.path = if is_sync { path(next()).unwrap_or_default() } else { path(next())? };
+        if ["move", "replace", "exchange"].contains(&what) {
+            call.call = "rename".to_owned();
+            call.to = Some(path(next())?);
+        }
+        (call.inode, call.names) = (number(next()).unwrap_or(0), number(next()));
         match what {
-            "move" | "replace" | "exchange" => {
-                call.call = "rename".to_owned();
-                call.to = Some(path(next())?);
-            }
             "write" | "direct" => {
                 call.call = "write".to_owned();
                 (call.offset, call.length) = (number(next()), number(next()));
@@ -161,21 +174,22 @@ mod tests {
             Some(Line(7, Event::Call(call) | Event::Rename { call, .. } | Event::Sync(call))) => call,
             other => panic!("{line}: {:?}", other.map(|line| line.1)),
         };
-        let write = call("write\t7\tsh\t/a\\011b\t4096\t12\t@/bin/sh+10\t@/lib/c\\134+20");
-        assert_eq!((&*write.path, write.offset, write.length), ("/a\tb", Some(4096), Some(12)));
+        let write = call("write\t7\tsh\t/a\\011b\t12\t1\t4096\t10\t@/bin/sh+10\t@/lib/c\\134+20");
+        assert_eq!((&*write.path, write.offset, write.length), ("/a\tb", Some(4096), Some(10)));
+        assert_eq!((write.inode, write.names), (12, Some(1)));
         let modules: Vec<_> = write.callers.iter().map(|at| (&*at.module, at.offset)).collect();
         assert_eq!(modules, [("/bin/sh", 16), ("/lib/c\\", 32)]);
-        let moved = call("replace\t7\tmv\t/a\t/b\t@/bin/mv+1");
+        let moved = call("replace\t7\tmv\t/a\t/b\t13\t0\t@/bin/mv+1");
         assert_eq!((&*moved.call, moved.to.as_deref(), moved.callers.len()), ("rename", Some("/b"), 1));
-        assert_eq!(call("truncate\t7\tsh\t/a\t3").offset, Some(3));
-        let sync = call("sync\t7\tsync\t\t@/bin/sync+1");
+        assert_eq!(call("truncate\t7\tsh\t/a\t12\t1\t3").offset, Some(3));
+        let sync = call("sync\t7\tsync\t\t0\t0\t@/bin/sync+1");
         assert_eq!((&*sync.path, sync.callers.len()), ("", 1));
-        // Kernels of older versions end their lines earlier.
-        assert_eq!(call("sync\t7\tsync").path, "");
-        assert_eq!(call("write\t7\tsh\t/a").offset, None);
+        for (line, bytes) in [("written\t7\tsh\t12", 12), ("written\t7\tsh\t-28", 0)] {
+            assert!(matches!(Line::parse(line), Some(Line(7, Event::Written(found))) if found == bytes));
+        }
         for line in ["", "write", "write\tx\tsh\t/a", "move\t7\tmv\t/a", "bio\t7\tsh\t1\t0\tx\t8\tfile\t1"] {
             assert!(Line::parse(line).is_none(), "{line}");
         }
-        assert!(matches!(Line::parse("direct\t7\tdd\t/a\t0\t512"), Some(Line(7, Event::Direct(_)))));
+        assert!(matches!(Line::parse("direct\t7\tdd\t/a\t12\t1\t0\t512"), Some(Line(7, Event::Direct(_)))));
     }
 }

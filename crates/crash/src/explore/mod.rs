@@ -74,6 +74,8 @@ pub struct Explorer {
     pub check: Vec<String>,
     /// True if the drive acknowledges flushes without flushing.
     pub lies: bool,
+    /// Kind of drive, for the report.
+    pub drive_kind: Option<&'static str>,
     /// True to cut power once more in the examination of a snapshot, during one of its first 60 flash
     /// operations, if it has that many.
     pub twice: bool,
@@ -105,7 +107,7 @@ impl Explorer {
         let log = Arc::<Mutex<RunLog>>::default();
         let (outcome, said) =
             // The program runs on a copy. The original is the start of later runs.
-            self.perform(&kernel, drive.freeze(), start, &log, Vec::new(), Box::new(drop), stop)?;
+            self.perform(&kernel, drive.freeze(), start, &log, Vec::new(), Box::new(|_| true), stop)?;
         let took_ns = outcome.ended.guest_ns;
         let outside = OutsideResult::of(&outcome.outside);
         let mut left = outcome.drive;
@@ -188,7 +190,7 @@ impl Explorer {
         start: SimTime,
         log: &Arc<Mutex<RunLog>>,
         wanted: Vec<u64>,
-        take: Box<dyn FnMut(Snapshot) + Send>,
+        take: Box<dyn FnMut(Snapshot) -> bool + Send>,
         stop: &StopFlag,
     ) -> Result<(Outcome, Said), ExploreError> {
         let drive = SnapshotDrive::new(drive, Arc::clone(log), wanted, self.lies, take);
@@ -257,7 +259,7 @@ impl Explorer {
         let waiting = Mutex::new(waiting);
         let found = Mutex::new(Vec::new());
         let trouble = Mutex::new(None);
-        let (halt, skips) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (halt, skips) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
         let first_wrong = AtomicU64::new(u64::MAX);
         let work = || {
             while let Some(snapshot) = next(&waiting) {
@@ -289,13 +291,13 @@ impl Explorer {
             }
             let mut wanted = operations.to_vec();
             // Operations that ended before their snapshot could be taken are repeated in another run.
-            while !wanted.is_empty() && lock(&trouble).is_none() {
+            while !wanted.is_empty() && lock(&trouble).is_none() && !skips.load(Ordering::Relaxed) {
                 let log = Arc::<Mutex<RunLog>>::default();
                 lock(&log).keeps_data = true;
                 let send = snapshots.clone();
-                let take = Box::new(move |snapshot| {
-                    let _ = send.send(snapshot);
-                });
+                let skipped = Arc::clone(&skips);
+                let take =
+                    Box::new(move |snapshot| !skipped.load(Ordering::Relaxed) && send.send(snapshot).is_ok());
                 let drive = lock(&rehearsed.drive).freeze();
                 let (these, end): (Vec<_>, Vec<_>) =
                     std::mem::take(&mut wanted).into_iter().partition(|at| rehearsed.operations.contains(at));
@@ -363,7 +365,7 @@ impl Explorer {
         }
     }
 
-    /// True for data of small files that the file system keeps in metadata, whose requests have other origins.
+    /// True for data whose requests have other origins than the file.
     fn is_inline(&self, data: &UnsentData) -> bool {
         let keeps_inline =
             ["f2fs", "btrfs"].contains(&self.run.file_system.kernel_name().unwrap_or_default());
@@ -386,7 +388,8 @@ impl Explorer {
             last_line: lines.last().map(|line| line.text.clone()),
             under_way: place.under_way,
             unflushed: Vec::new(),
-            unsent: place.unsent.into_iter().filter(|data| !self.is_inline(data)).collect(),
+            unsent_ranges: place.unsent.1,
+            unsent: place.unsent.0.into_iter().filter(|data| !self.is_inline(data)).collect(),
             syncs: place.syncs,
             last_call: place.last_call,
             unsynced_names: unsynced.len(),

@@ -80,33 +80,38 @@ pub(super) fn compare(pending: &[Pending], drive: &mut dyn Device, mut now: SimT
         let piece = &write.piece;
         let last: Vec<u64> =
             (piece.lba..piece.lba + piece.sectors).filter(|sector| newer.insert(*sector)).collect();
-        let (Some(data), [_, ..]) = (&write.data, &last[..]) else { continue };
-        let mut unflushed = UnflushedWrite {
-            origin: piece.origin.clone(),
-            offset: piece.offset,
-            lba: piece.lba,
-            sectors: piece.sectors,
-            is_complete: write.completed.is_some(),
-            kept: 0,
-            lost: 0,
-            difference: None,
-        };
-        let runs = last.chunk_by(|sector, next| sector + 1 == *next);
-        for run in runs.flat_map(|run| run.chunks(READ_SECTORS)) {
-            let content = read(drive, &mut now, run[0], run.len());
-            for (index, sector) in run.iter().enumerate() {
-                let at = (sector - piece.lba) as usize * SECTOR;
-                let expected = &data[at..at + SECTOR];
-                let content = content.as_ref().map(|bytes| &bytes[index * SECTOR..][..SECTOR]);
-                if content == Some(expected) {
-                    unflushed.kept += 1;
-                    continue;
+        let Some(data) = &write.data else { continue };
+        // Later writes may have left parts of this one.
+        let runs: Vec<&[u64]> = last.chunk_by(|sector, next| sector + 1 == *next).collect();
+        for run in runs.into_iter().rev() {
+            let from = run[0] - piece.lba;
+            let mut unflushed = UnflushedWrite {
+                origin: piece.origin.clone(),
+                offset: piece.offset.map(|offset| offset + from * SECTOR_BYTES),
+                lba: run[0],
+                sectors: run.len() as u64,
+                is_complete: write.completed.is_some(),
+                kept: 0,
+                lost: 0,
+                difference: None,
+            };
+            for part in run.chunks(READ_SECTORS) {
+                let content = read(drive, &mut now, part[0], part.len());
+                for (index, sector) in part.iter().enumerate() {
+                    let at = (sector - piece.lba) as usize * SECTOR;
+                    let expected = &data[at..at + SECTOR];
+                    let content = content.as_ref().map(|bytes| &bytes[index * SECTOR..][..SECTOR]);
+                    if content == Some(expected) {
+                        unflushed.kept += 1;
+                        continue;
+                    }
+                    unflushed.lost += 1;
+                    let at = at - from as usize * SECTOR;
+                    unflushed.difference.get_or_insert_with(|| Difference::of(at, expected, content));
                 }
-                unflushed.lost += 1;
-                unflushed.difference.get_or_insert_with(|| Difference::of(at, expected, content));
             }
+            found.push(unflushed);
         }
-        found.push(unflushed);
     }
     found.reverse();
     joined(found)
@@ -205,6 +210,9 @@ mod tests {
         nearly[SECTOR + 37] = 0xab;
         let writes = [
             pending("/old", 0, Some(0), Some(vec![9; 8 * SECTOR]), 8),
+            // Its ends remain: sectors 30 and 33.
+            pending("/ends", 30, Some(1000), Some(vec![0; 4 * SECTOR]), 4),
+            pending("", 31, None, None, 2),
             pending("/a", 0, Some(4096), Some(nearly), 8),
             pending("/a", 8, Some(8192), Some(vec![2; 8 * SECTOR]), 8),
             pending("/trimmed", 100, None, Some(vec![1; SECTOR]), 1),
@@ -212,14 +220,16 @@ mod tests {
             pending("/zero", 40, None, Some(vec![0; SECTOR]), 1),
         ];
         let found = compare(&writes, &mut *drive, now);
-        assert_eq!(found.len(), 2, "{found:?}");
-        let a = &found[0];
+        assert_eq!(found.len(), 4, "{found:?}");
+        let ends: Vec<_> = found[..2].iter().map(|end| (end.lba, end.offset, end.kept)).collect();
+        assert_eq!(ends, [(30, Some(1000), 1), (33, Some(1000 + 3 * SECTOR_BYTES), 1)]);
+        let a = &found[2];
         assert_eq!((&*a.origin.path, a.offset, a.lba, a.sectors), ("/a", Some(4096), 0, 16));
         assert_eq!((a.kept, a.lost, a.is_complete), (14, 2, true), "{a:?}");
         let difference = a.difference.as_ref().expect("a difference");
         assert_eq!(difference.offset, SECTOR_BYTES + 32);
         assert_eq!(&difference.expected[..16], "0101010101ab0101");
         assert_eq!(difference.found, "01".repeat(WINDOW));
-        assert_eq!((&*found[1].origin.path, found[1].kept, found[1].lost), ("/zero", 1, 0));
+        assert_eq!((&*found[3].origin.path, found[3].kept, found[3].lost), ("/zero", 1, 0));
     }
 }

@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 16;
 pub(super) struct Place {
     pub(super) under_way: Vec<UnderWay>,
     pub(super) unflushed: Vec<Pending>,
-    pub(super) unsent: Vec<UnsentData>,
+    pub(super) unsent: (Vec<UnsentData>, usize),
     pub(super) syncs: Vec<FileCall>,
     pub(super) last_call: Option<FileCall>,
     pub(super) undo: Vec<Undo>,
@@ -43,7 +43,9 @@ pub(super) fn facts(found: &Found, is_end: bool) -> Vec<Fact> {
         if more > 0 {
             texts.push(format!("and {more} more{what}"));
         }
-        facts.extend(texts.into_iter().map(|text| Fact { label, text }));
+        // A fact is one line.
+        let line = |text: String| text.replace(char::is_control, "\u{fffd}");
+        facts.extend(texts.into_iter().map(|text| Fact { label, text: line(text) }));
     };
     if found.under_way.is_empty() {
         let did = if is_end { "the program had ended" } else { "the drive worked in the background" };

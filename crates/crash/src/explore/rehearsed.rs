@@ -91,16 +91,19 @@ impl Rehearsed {
         };
         let others = cuts - usize::from(self.end.is_some()).min(cuts);
         let chosen = match places {
-            CutPoints::Distinct => self.unseen(others, &BTreeSet::new()),
+            CutPoints::Distinct => return self.unseen(cuts, &BTreeSet::new()),
             _ => cut_points::choose(self.operations(), &behind, places, others, seed),
         };
         chosen.into_iter().chain(self.end).collect()
     }
 
-    /// Chooses up to `cuts` operations of different kinds, in order, except for the kinds in `seen`.
+    /// Chooses up to `cuts` operations of different kinds, in order, except for the kinds in `seen`. Includes the
+    /// end of the program like [`Self::choose`].
     pub fn unseen(&self, cuts: usize, seen: &BTreeSet<String>) -> Vec<u64> {
         let range = self.operations.clone().into_inner();
-        self.kinds.choose(range, cuts, |kind| seen.contains(kind))
+        let others = cuts - usize::from(self.end.is_some()).min(cuts);
+        let chosen = self.kinds.choose(range, others, |kind| seen.contains(kind));
+        chosen.into_iter().chain(self.end).collect()
     }
 
     /// Kind of a flash operation: the last call, the commands in flight, the running syncs, and the files with

@@ -41,9 +41,10 @@ pub struct Found {
     /// Writes without a later flush, in flight or in the drive's cache, in order of submission, and what of
     /// them is there after the cut.
     pub unflushed: Vec<UnflushedWrite>,
-    /// Data that programs had written to files and that was not sent to the drive yet.
-    ///
-    /// Small files of F2FS and Btrfs are part of metadata, and are left out.
+    /// Number of ranges of files with data that was not sent to the drive yet.
+    pub unsent_ranges: usize,
+    /// The first 1000 of these ranges, by their calls. The start of files is left out on F2FS and Btrfs, which
+    /// keep small files in metadata.
     pub unsent: Vec<UnsentData>,
     /// Running syncs; empty if the kernel does not report them.
     pub syncs: Vec<FileCall>,
@@ -118,6 +119,9 @@ pub struct CrashReport {
     pub program: Vec<String>,
     /// File system.
     pub file_system: String,
+    /// Kind of drive, if several were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive_kind: Option<&'static str>,
     /// Mount options.
     pub mount_options: String,
     /// True if a user check ran in addition to the file system's check.
@@ -128,6 +132,8 @@ pub struct CrashReport {
     pub has_file_log: bool,
     /// True if the drive acknowledged flushes without flushing.
     pub lying_flushes: bool,
+    /// Aligned bytes that a power cut leaves all old or all new; larger writes may be torn.
+    pub whole_bytes: u32,
     /// First and last flash operation of the program.
     pub operations: (u64, u64),
     /// Number of flushes the program waited for.
@@ -161,11 +167,13 @@ impl CrashReport {
             seed: run.experiment.seed,
             program: run.command.clone(),
             file_system: run.file_system.kernel_name().unwrap_or_default().to_owned(),
+            drive_kind: explorer.drive_kind,
             mount_options: run.mount_options.clone(),
             has_check: !explorer.check.is_empty(),
             strict_names: explorer.strict_names,
             has_file_log: rehearsed.has_file_log(),
             lying_flushes: explorer.lies,
+            whole_bytes: run.experiment.drive.ftl.mapping_unit_bytes,
             operations: rehearsed.operations().into_inner(),
             flushes: rehearsed.flushes(),
             lines: rehearsed.lines(),

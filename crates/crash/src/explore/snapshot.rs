@@ -84,7 +84,11 @@ impl RunLog {
     /// Records the kind of the operations up to `operation`.
     fn goes_on_to(&mut self, operation: u64) {
         if operation > self.operations && !self.keeps_data {
-            let kind = Kind::of(&self.place());
+            let commands = &self.commands;
+            let complete = commands.pending.iter().rev().filter(|write| write.completed.is_some());
+            let cached = complete.map(|write| &write.piece.origin);
+            let unsent = self.files.unsent().paths();
+            let kind = Kind::of(commands.under_way.values(), cached, unsent, &self.files);
             self.kinds.record(self.operations + 1, kind);
         }
         self.operations = operation;
@@ -108,7 +112,7 @@ impl RunLog {
                 commands.written(tag, *range, pieces, data.filter(|_| self.keeps_data));
             }
             Command::WriteZeroes { range, .. } => {
-                let zeros = vec![0; range.bytes() as usize];
+                let zeros = if self.keeps_data { vec![0; range.bytes() as usize] } else { Vec::new() };
                 commands.written(tag, *range, pieces, Some(&zeros));
             }
             Command::Deallocate(ranges) => {
@@ -127,7 +131,7 @@ impl RunLog {
     }
 
     /// `done` is the number of flash operations so far. If the drive `lies`, a flush covers nothing.
-    fn completed(&mut self, tag: u64, done: u64, lies: bool) {
+    fn completed(&mut self, tag: u64, is_ok: bool, done: u64, lies: bool) {
         let commands = &mut self.commands;
         let Some(complete) = commands.under_way.remove(&tag) else { return };
         let is_durable = commands.durable.remove(&tag);
@@ -135,15 +139,15 @@ impl RunLog {
             "flush" => {
                 self.flushed.push(done);
                 let covered = commands.flushes.remove(&tag).unwrap_or(0);
-                if !lies {
+                if !lies && is_ok {
                     commands.covered = commands.covered.max(covered);
                     commands.retain(|write| write.completed.is_none_or(|number| number >= covered));
                 }
             }
             "write" | "trim" | "copy" => {
                 let is_of = |write: &Pending| write.tag == tag && write.completed.is_none();
-                if is_durable {
-                    commands.retain(|write| !is_of(write));
+                if is_durable || !is_ok {
+                    commands.settle(tag, is_ok);
                     return;
                 }
                 // The parts of a command are neighbours, and commands in flight are near the end.
@@ -159,6 +163,27 @@ impl RunLog {
 }
 
 impl Commands {
+    /// Ends a write that is durable, or failed. It stays as one of unknown content where it covers others.
+    fn settle(&mut self, tag: u64, is_ok: bool) {
+        let is_of = |write: &Pending| write.tag == tag && write.completed.is_none();
+        let range = |write: &Pending| (write.piece.lba, write.piece.lba + write.piece.sectors);
+        let ranges: Vec<(u64, u64)> = self.pending.iter().filter(|write| is_of(write)).map(range).collect();
+        let overlaps = |write: &Pending| {
+            let (from, to) = range(write);
+            ranges.iter().any(|(first, end)| from < *end && *first < to)
+        };
+        if is_ok && !self.pending.iter().any(|write| !is_of(write) && overlaps(write)) {
+            self.retain(|write| !is_of(write));
+            return;
+        }
+        let writes = self.writes;
+        for write in self.pending.iter_mut().filter(|write| is_of(write)) {
+            write.data = None;
+            write.completed = Some(writes);
+        }
+        self.retain(|_| true);
+    }
+
     fn retain(&mut self, keep: impl Fn(&Pending) -> bool) {
         self.pending.retain(keep);
         self.held = self.pending.iter().filter_map(|write| write.data.as_ref()).map(|data| data.len()).sum();
@@ -204,7 +229,7 @@ pub(super) struct SnapshotDrive {
     log: Arc<Mutex<RunLog>>,
     /// Snapshot operations in descending order.
     wanted: Vec<u64>,
-    take: Box<dyn FnMut(Snapshot) + Send>,
+    take: Box<dyn FnMut(Snapshot) -> bool + Send>,
     lies: bool,
     has_cache: bool,
 }
@@ -215,7 +240,7 @@ impl SnapshotDrive {
         log: Arc<Mutex<RunLog>>,
         mut wanted: Vec<u64>,
         lies: bool,
-        take: Box<dyn FnMut(Snapshot) + Send>,
+        take: Box<dyn FnMut(Snapshot) -> bool + Send>,
     ) -> Self {
         wanted.sort_unstable_by(|a, b| b.cmp(a));
         wanted.dedup();
@@ -227,7 +252,7 @@ impl SnapshotDrive {
     }
 
     fn quiet(drive: Box<dyn Simulated>, log: Arc<Mutex<RunLog>>, lies: bool) -> Self {
-        Self { drive, log, wanted: Vec::new(), take: Box::new(drop), lies, has_cache: true }
+        Self { drive, log, wanted: Vec::new(), take: Box::new(|_| true), lies, has_cache: true }
     }
 
     fn snapshot_if_due(&mut self, now: SimTime) {
@@ -238,7 +263,10 @@ impl SnapshotDrive {
             && let Some(operation) = self.wanted.pop()
         {
             let (drive, lines) = (self.drive.freeze(), log.lines.len());
-            (self.take)(Snapshot { operation, drive, at: now, lines, place: log.place() });
+            if !(self.take)(Snapshot { operation, drive, at: now, lines, place: log.place() }) {
+                self.wanted.clear();
+                return;
+            }
             let done = self.drive.operations();
             while let Some(&next) = self.wanted.last() {
                 if next > done {
@@ -290,7 +318,8 @@ impl Device for SnapshotDrive {
         // The snapshot comes first: the commands that complete now were in flight during the cut operation.
         self.snapshot_if_due(until);
         for completion in completions.iter().skip(from) {
-            lock(&self.log).completed(completion.tag, done, self.lies);
+            let is_ok = completion.result.is_ok();
+            lock(&self.log).completed(completion.tag, is_ok, done, self.lies);
         }
     }
 
@@ -462,7 +491,7 @@ mod tests {
             .files
             .hear(b"bio\t7\tsh\t1\t0\t0\t8\tfile\t12\t/a\nbio\t7\tsh\t1\t0\t8\t8\tfile\t13\t/b\n");
         let drive = strobe_ssd::build(&config, true, 1).expect("a drive");
-        let mut drive = SnapshotDrive::new(drive, Arc::clone(&log), Vec::new(), lies, Box::new(drop));
+        let mut drive = SnapshotDrive::new(drive, Arc::clone(&log), Vec::new(), lies, Box::new(|_| true));
         drive.set_write_cache(has_cache);
         for (tag, fua) in [(0, false), (1, true)] {
             let range = Range::new(Lba::new(8 * tag), 8);

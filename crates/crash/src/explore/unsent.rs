@@ -2,10 +2,14 @@
 //! memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::line::FileCall;
+
+/// Most ranges that are listed at a cut.
+const LISTED_MAX: usize = 1000;
 
 /// Range of a file that was written, but not sent to the drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,10 +24,22 @@ pub struct UnsentData {
     pub call: FileCall,
 }
 
+/// Ranges of a file by first byte; they do not overlap.
+#[derive(Default)]
+struct File {
+    path: String,
+    ranges: BTreeMap<u64, Written>,
+}
+
+struct Written {
+    end: u64,
+    call: Arc<FileCall>,
+}
+
 #[derive(Default)]
 pub(super) struct Unsent {
-    /// Ranges by path, in the order of their calls.
-    files: BTreeMap<String, Vec<UnsentData>>,
+    /// Files by inode.
+    files: BTreeMap<u64, File>,
 }
 
 impl Unsent {
@@ -31,72 +47,82 @@ impl Unsent {
         let (Some(offset), Some(length)) = (call.offset, call.length.filter(|length| *length > 0)) else {
             return;
         };
-        self.sent(&call.path, offset, length);
-        let ranges = self.files.entry(call.path.clone()).or_default();
-        match ranges.last_mut() {
-            // Appends become one range.
-            Some(last) if last.offset.saturating_add(last.length) == offset => {
-                last.length = last.length.saturating_add(length);
-                last.call = call.clone();
-            }
-            _ => ranges.push(UnsentData { path: call.path.clone(), offset, length, call: call.clone() }),
+        // A file without a name ends with its last user.
+        if call.names == Some(0) {
+            return;
         }
+        self.sent(call.inode, offset, length);
+        let file = self.files.entry(call.inode).or_default();
+        file.path.clone_from(&call.path);
+        let end = offset.saturating_add(length);
+        // Appends of one place in the program become one range.
+        if let Some((_, last)) = file.ranges.range_mut(..offset).next_back()
+            && last.end == offset
+            && last.call.process == call.process
+            && last.call.callers == call.callers
+        {
+            (last.end, last.call) = (end, Arc::new(call.clone()));
+            return;
+        }
+        file.ranges.insert(offset, Written { end, call: Arc::new(call.clone()) });
     }
 
     /// Removes a range that a request has taken to the drive, or that is written anew.
-    pub(super) fn sent(&mut self, path: &str, offset: u64, length: u64) {
-        let Some(ranges) = self.files.get_mut(path) else { return };
+    pub(super) fn sent(&mut self, inode: u64, offset: u64, length: u64) {
+        let Some(file) = self.files.get_mut(&inode) else { return };
         let end = offset.saturating_add(length);
-        let mut left = Vec::with_capacity(ranges.len());
-        for range in ranges.drain(..) {
-            let range_end = range.offset.saturating_add(range.length);
-            if range_end <= offset || range.offset >= end {
-                left.push(range);
-                continue;
+        let before = file.ranges.range(..offset).next_back().filter(|(_, range)| range.end > offset);
+        let first = before.map_or(offset, |(at, _)| *at);
+        let touched: Vec<u64> = file.ranges.range(first..end).map(|(at, _)| *at).collect();
+        for at in touched {
+            let Some(range) = file.ranges.remove(&at) else { continue };
+            if range.end > end {
+                file.ranges.insert(end, Written { end: range.end, call: Arc::clone(&range.call) });
             }
-            if range.offset < offset {
-                left.push(UnsentData { length: offset - range.offset, ..range.clone() });
-            }
-            if range_end > end {
-                left.push(UnsentData { offset: end, length: range_end - end, ..range });
+            if at < offset {
+                file.ranges.insert(at, Written { end: offset, ..range });
             }
         }
-        *ranges = left;
-        if ranges.is_empty() {
-            self.files.remove(path);
+        if file.ranges.is_empty() {
+            self.files.remove(&inode);
         }
     }
 
-    /// Removes all ranges of a removed file.
-    pub(super) fn gone(&mut self, path: &str) {
-        self.files.remove(path);
+    /// Corrects the last write to the bytes that it wrote.
+    pub(super) fn corrected(&mut self, call: &FileCall, bytes: u64) {
+        if let (Some(offset), Some(length)) = (call.offset, call.length) {
+            self.sent(call.inode, offset.saturating_add(bytes), length.saturating_sub(bytes));
+        }
     }
 
-    /// Removes what calls before number `before` wrote to `path`, or to any file.
-    pub(super) fn synced(&mut self, path: Option<&str>, before: u64) {
-        self.files.retain(|of, ranges| {
-            if path.is_none_or(|path| of == path) {
-                ranges.retain(|range| range.call.number > before);
+    /// Removes the ranges of a file that has lost a name, if that was the last.
+    pub(super) fn unnamed(&mut self, call: &FileCall) {
+        if call.names == Some(0) {
+            self.files.remove(&call.inode);
+        }
+    }
+
+    /// Removes what calls before number `before` wrote to `inode`, or to any file.
+    pub(super) fn synced(&mut self, inode: Option<u64>, before: u64) {
+        self.files.retain(|of, file| {
+            if inode.is_none_or(|inode| *of == inode) {
+                file.ranges.retain(|_, range| range.call.number > before);
             }
-            !ranges.is_empty()
+            !file.ranges.is_empty()
         });
     }
 
-    pub(super) fn truncated(&mut self, path: &str, length: u64) {
-        self.sent(path, length, u64::MAX);
+    pub(super) fn truncated(&mut self, inode: u64, length: u64) {
+        self.sent(inode, length, u64::MAX);
     }
 
     /// Follows a rename of a file or folder.
     pub(super) fn moved(&mut self, from: &str, to: &str) {
-        let (moved, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.files).into_iter().partition(|(path, _)| is_below(path, from));
-        self.files = kept.into_iter().filter(|(path, _)| !is_below(path, to)).collect();
-        for (path, mut ranges) in moved {
-            let path = format!("{to}{}", &path[from.len()..]);
-            for range in &mut ranges {
-                range.path.clone_from(&path);
+        for file in self.files.values_mut() {
+            let rest = file.path.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            if let Some(rest) = rest {
+                file.path = format!("{to}{rest}");
             }
-            self.files.insert(path, ranges);
         }
     }
 
@@ -108,17 +134,27 @@ impl Unsent {
         self.moved("exchanged", other);
     }
 
-    /// Returns all ranges, in the order of their calls.
-    pub(super) fn all(&self) -> Vec<UnsentData> {
-        let mut all: Vec<UnsentData> = self.files.values().flatten().cloned().collect();
-        all.sort_by_key(|range| (range.call.number, range.offset));
-        all
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.values().map(|file| file.path.as_str())
     }
-}
 
-/// True if `path` is `folder` or below it.
-fn is_below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    /// Returns the ranges, in the order of their calls, at most [`LISTED_MAX`], and their number.
+    pub(super) fn all(&self) -> (Vec<UnsentData>, usize) {
+        let ranges = self
+            .files
+            .values()
+            .flat_map(|file| file.ranges.iter().map(|(at, range)| (&file.path, *at, range.end, &range.call)));
+        let mut all: Vec<_> = ranges.collect();
+        all.sort_by_key(|(_, offset, _, call)| (call.number, *offset));
+        let count = all.len();
+        let listed = all.into_iter().take(LISTED_MAX).map(|(path, offset, end, call)| UnsentData {
+            path: path.clone(),
+            offset,
+            length: end - offset,
+            call: FileCall::clone(call),
+        });
+        (listed.collect(), count)
+    }
 }
 
 #[cfg(test)]
@@ -127,99 +163,96 @@ mod tests {
 
     use super::*;
 
-    fn write(number: u64, path: &str, offset: u64, length: u64) -> FileCall {
-        let (offset, length) = (Some(offset), Some(length));
+    fn write(number: u64, inode: u64, offset: u64, length: u64) -> FileCall {
         FileCall {
             number,
             call: "write".to_owned(),
-            path: path.to_owned(),
-            offset,
-            length,
+            path: format!("/{inode}"),
+            inode,
+            offset: Some(offset),
+            length: Some(length),
             ..FileCall::default()
         }
     }
 
-    fn bytes(unsent: &Unsent) -> BTreeMap<(String, u64), u64> {
-        let all = unsent.all();
-        let bytes = all.iter().flat_map(|range| {
-            (range.offset..range.offset + range.length)
-                .map(|byte| ((range.path.clone(), byte), range.call.number))
-        });
-        bytes.collect()
+    fn ranges(unsent: &Unsent) -> Vec<(String, u64, u64, u64)> {
+        let all = unsent.all().0.into_iter();
+        all.map(|one| (one.path, one.offset, one.length, one.call.number)).collect()
     }
 
     /// A model with one entry for each byte.
     #[test]
     fn ranges_equal_a_map_of_bytes() {
         let mut rng = Prng::derive(7, "unsent");
-        let paths = ["/a", "/b", "/d/a", "/d/b", "/dd"];
-        for _ in 0..200 {
-            let (mut unsent, mut model) = (Unsent::default(), BTreeMap::<(String, u64), u64>::new());
-            for number in 1..40 {
-                let path = paths[rng.below(5) as usize];
+        for _ in 0..300 {
+            let (mut unsent, mut model) = (Unsent::default(), BTreeMap::<(u64, u64), u64>::new());
+            for number in 1..60 {
+                let inode = 1 + u64::from(rng.below(3));
                 let (offset, length) = (u64::from(rng.below(30)), u64::from(rng.below(12)));
                 match rng.below(8) {
                     0..4 => {
-                        unsent.written(&write(number, path, offset, length));
-                        // The number of a merged range is that of its last call, so the model has bytes only.
-                        model.extend((offset..offset + length).map(|byte| ((path.to_owned(), byte), 0)));
+                        let mut call = write(number, inode, offset, length);
+                        // Writes of different places are not joined.
+                        call.process = number.to_string();
+                        unsent.written(&call);
+                        model.extend((offset..offset + length).map(|byte| ((inode, byte), number)));
+                        if rng.below(3) == 0 {
+                            let bytes = u64::from(rng.below(12)).min(length);
+                            unsent.corrected(&call, bytes);
+                            model.retain(|(of, at), _| {
+                                *of != inode || *at < offset + bytes || *at >= offset + length
+                            });
+                        }
                     }
                     4 => {
-                        unsent.sent(path, offset, length);
-                        model.retain(|(of, at), _| of != path || *at < offset || *at >= offset + length);
+                        unsent.sent(inode, offset, length);
+                        model.retain(|(of, at), _| *of != inode || *at < offset || *at >= offset + length);
                     }
                     5 => {
-                        unsent.truncated(path, offset);
-                        model.retain(|(of, at), _| of != path || *at < offset);
+                        unsent.truncated(inode, offset);
+                        model.retain(|(of, at), _| *of != inode || *at < offset);
                     }
                     6 => {
-                        unsent.gone(path);
-                        model.retain(|(of, _), _| of != path);
+                        let names = Some(u64::from(rng.below(2)));
+                        unsent.unnamed(&FileCall { names, ..write(number, inode, 0, 0) });
+                        model.retain(|(of, _), _| *of != inode || names == Some(1));
                     }
                     _ => {
-                        let (from, to) = if rng.below(2) == 0 { ("/d", "/dd") } else { (path, "/c") };
-                        if from == to {
-                            continue;
-                        }
-                        let is_in =
-                            |of: &str, folder: &str| of == folder || of.starts_with(&format!("{folder}/"));
-                        let is_of = |of: &str| is_in(of, from);
-                        unsent.moved(from, to);
-                        let old = std::mem::take(&mut model);
-                        let (moved, mut kept): (Vec<_>, BTreeMap<_, _>) = (
-                            old.iter().filter(|((of, _), _)| is_of(of)).collect(),
-                            old.iter()
-                                .filter(|((of, _), _)| !is_of(of) && !is_in(of, to))
-                                .map(|(key, value)| (key.clone(), *value))
-                                .collect(),
-                        );
-                        let renamed = moved
-                            .into_iter()
-                            .map(|((of, at), value)| ((format!("{to}{}", &of[from.len()..]), *at), *value));
-                        kept.extend(renamed);
-                        model = kept;
+                        let before = number.saturating_sub(u64::from(rng.below(5)));
+                        let of = Some(inode).filter(|_| rng.below(2) == 0);
+                        unsent.synced(of, before);
+                        model.retain(|(one, _), call| of.is_some_and(|of| *one != of) || *call > before);
                     }
                 }
-                let found: Vec<_> = bytes(&unsent).into_keys().collect();
-                assert_eq!(found, model.keys().cloned().collect::<Vec<_>>());
+                let found: BTreeMap<(u64, u64), u64> = ranges(&unsent)
+                    .into_iter()
+                    .flat_map(|(path, offset, length, call)| {
+                        let inode = path[1..].parse().expect("a number");
+                        (offset..offset + length).map(move |byte| ((inode, byte), call))
+                    })
+                    .collect();
+                assert_eq!(found, model);
             }
         }
     }
 
     #[test]
-    fn appends_are_one_range_with_the_last_call() {
+    fn appends_are_one_range_and_paths_follow_renames() {
         let mut unsent = Unsent::default();
         for number in 1..=3 {
-            unsent.written(&write(number, "/log", 10 * (number - 1), 10));
+            unsent.written(&write(number, 12, 10 * (number - 1), 10));
         }
-        unsent.written(&write(4, "/log", 5, 1));
-        let all = unsent.all();
-        let ranges: Vec<_> = all.iter().map(|one| (one.offset, one.length, one.call.number)).collect();
-        assert_eq!(ranges, [(0, 5, 3), (6, 24, 3), (5, 1, 4)]);
-        unsent.written(&write(5, "/other", 0, 4));
-        unsent.exchanged("/log", "/other");
-        let paths: Vec<_> = unsent.all().into_iter().map(|one| (one.path, one.length)).collect();
-        assert_eq!(paths[3], ("/log".to_owned(), 4));
-        assert_eq!(paths[0], ("/other".to_owned(), 5));
+        unsent.written(&write(4, 12, 5, 1));
+        let path = || "/12".to_owned();
+        assert_eq!(ranges(&unsent), [(path(), 6, 24, 3), (path(), 0, 6, 4)][..]);
+        unsent.written(&FileCall { path: "/d/other".to_owned(), ..write(5, 13, 0, 4) });
+        unsent.moved("/d", "/e");
+        unsent.moved("/e/oth", "/no");
+        unsent.exchanged("/12", "/e/other");
+        let paths: Vec<_> = ranges(&unsent).into_iter().map(|(path, _, length, _)| (path, length)).collect();
+        assert_eq!(paths[2], ("/12".to_owned(), 4));
+        assert_eq!(paths[0], ("/e/other".to_owned(), 24));
+        unsent.written(&FileCall { names: Some(0), ..write(6, 14, 0, 4) });
+        assert_eq!(unsent.all().1, 3, "a file without a name has nothing to lose");
     }
 }

@@ -5,11 +5,17 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::CrashArgs;
 
-/// `on` is the file system, if --fs names several.
-pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: Option<&str>) -> String {
+/// `on` is the file system, if --fs names several, and `drive` the kind of drive, if --drives names any.
+pub(super) fn again(
+    given: impl Iterator<Item = OsString>,
+    operation: u64,
+    on: Option<&str>,
+    drive: Option<&str>,
+) -> String {
     let mut words =
         ["strobe".to_owned(), "crash".into(), format!("--at={operation}")].map(OsString::from).to_vec();
     words.extend(on.map(|fs| format!("--fs={fs}").into()));
+    words.extend(drive.map(|kind| format!("--drives={kind}").into()));
     let mut skips = false;
     let mut is_program = false;
     for word in given {
@@ -22,8 +28,8 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
         }
         // Options that chose the cut or its outputs are dropped, so the command repeats exactly this cut.
         let names = [
-            "--cuts", "--places", "--budget", "--seen", "--json", "--report", "--junit", "--sarif", "--keep",
-            "--fs",
+            "--cuts", "--places", "--drives", "--budget", "--seen", "--json", "--report", "--junit",
+            "--sarif", "--keep", "--fs",
         ];
         // The last name, --fs, is dropped only if `on` replaces it.
         let is_place = names[..names.len() - usize::from(on.is_none())].iter().any(|name| {
@@ -40,13 +46,14 @@ pub(super) fn again(given: impl Iterator<Item = OsString>, operation: u64, on: O
     )
 }
 
-pub(super) fn look_at(args: &CrashArgs, image: &str, fs: &str) -> String {
+/// `sets` are keys beside those of `--set`.
+pub(super) fn look_at(args: &CrashArgs, sets: &[String], image: &str, fs: &str) -> String {
     let mut words: Vec<OsString> = ["strobe", "linux"].map(OsString::from).to_vec();
     if let Some(kernel) = &args.guest.kernel {
         words.extend(["--kernel".into(), kernel.into()]);
     }
     words.extend(["--image", image, "--drive", args.guest.drive(), "--fs", fs].map(OsString::from));
-    words.extend(args.guest.sets.iter().map(|set| format!("--set={set}").into()));
+    words.extend(args.guest.sets.iter().chain(sets).map(|set| format!("--set={set}").into()));
     words.extend(["--", "ls", "-la"].map(OsString::from));
     format!("\nTo open that drive:\n\n  {}\n", quoted(&words))
 }
@@ -85,12 +92,21 @@ mod tests {
 
     #[test]
     fn a_cut_is_shown_again_whatever_bytes_the_arguments_are() {
-        let mut given =
-            words(["--cuts", "9", "--find-sync", "--budget", "60s", "--seen=s", "--keep=here", "--image"]);
+        let mut given = words([
+            "--cuts",
+            "9",
+            "--find-sync",
+            "--budget",
+            "60s",
+            "--drives=4k,16k",
+            "--seen=s",
+            "--keep=here",
+            "--image",
+        ]);
         given.push(OsString::from_vec(vec![b'i', 0xff]));
         given.extend(words(["--", "./save.sh", "--cuts"]));
-        let again = again(given.into_iter(), 7, Some("ext4"));
-        let command = r"strobe crash --at=7 --fs=ext4 --image $'i\xff' -- ./save.sh --cuts";
+        let again = again(given.into_iter(), 7, Some("ext4"), Some("16k"));
+        let command = r"strobe crash --at=7 --fs=ext4 --drives=16k --image $'i\xff' -- ./save.sh --cuts";
         assert!(again.trim_end().ends_with(command), "{again}");
     }
 
@@ -108,6 +124,7 @@ mod tests {
             let words = [&["crash"], more, &["--", "true"]].concat();
             look_at(
                 &Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).args,
+                &[],
                 "a.img",
                 "xfs",
             )

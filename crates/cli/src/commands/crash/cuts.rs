@@ -17,6 +17,9 @@ use super::{CrashArgs, kept};
 /// Cuts of the first round of a budget.
 const FIRST_ROUND: usize = 20;
 
+/// Cuts of kinds that were fine before.
+const ANYWAY: usize = 10;
+
 /// Wall time of a budget.
 struct Clock {
     #[allow(clippy::disallowed_types)] // The budget is wall time.
@@ -48,8 +51,9 @@ pub(super) fn wall_time(text: &str) -> Result<Duration, String> {
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     match number.checked_mul(seconds) {
-        Some(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
-        _ => Err(wrong()),
+        Some(0) => Err("it must be more than 0".to_owned()),
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Err(wrong()),
     }
 }
 
@@ -68,7 +72,14 @@ impl Rounds<'_> {
         let seed = self.explorer.run.experiment.seed;
         match (self.args.at, self.fine) {
             (Some(operation), _) => vec![operation],
-            (None, Some(fine)) => self.rehearsed.unseen(cuts, fine),
+            (None, Some(fine)) => {
+                let mut chosen = self.rehearsed.unseen(cuts, fine);
+                // A kind does not know which lines were acknowledged, so some cuts are made anyway.
+                chosen.extend(self.rehearsed.choose(CutPoints::Spread, ANYWAY.min(cuts), seed));
+                chosen.sort_unstable();
+                chosen.dedup();
+                chosen
+            }
             (None, None) => self.rehearsed.choose(self.args.places, cuts, seed),
         }
     }
@@ -87,7 +98,8 @@ impl Rounds<'_> {
         loop {
             let chosen = self.choose(cuts);
             let is_new = |operation: &u64| found.iter().all(|one| one.operation != *operation);
-            let new: Vec<u64> = chosen.iter().copied().filter(is_new).collect();
+            let left = most.saturating_sub(found.len());
+            let new: Vec<u64> = chosen.iter().copied().filter(is_new).take(left).collect();
             if chosen.is_empty() && self.fine.is_none() {
                 return Err(ExploreError::NoPlace(self.args.places).into());
             }
@@ -139,6 +151,13 @@ pub(super) fn explore(
         bar.inc(1);
         clock.goes_on()
     };
+    let needs_calls = args.seen.is_some() || args.places == CutPoints::Distinct;
+    if needs_calls && !rehearsed.has_file_log() {
+        let error = anyhow!(
+            "--seen and --places distinct: this kernel does not report calls; `strobe linux build-kernel` makes one that does"
+        );
+        return Err(Failure::Request(error));
+    }
     let fine = seen.as_ref().map(|seen| seen.fine(args, explorer));
     if let Some(fine) = fine.as_ref().filter(|fine| !fine.is_empty() && !args.quiet) {
         bar.suspend(|| {
@@ -160,7 +179,13 @@ pub(super) fn explore(
     if args.find_sync && report.first_wrong().is_some() {
         let mut begins = |added| bar.set_message(format!("with a sync {added}"));
         let places = if args.seen.is_some() { CutPoints::Distinct } else { args.places };
-        report.tried_syncs = explorer.find_sync(places, report.found.len(), stop, &mut begins)?;
+        report.tried_syncs = explorer.find_sync(
+            &rehearsed,
+            places,
+            args.cuts.map_or(100, |cuts| cuts as usize),
+            stop,
+            &mut begins,
+        )?;
     }
     bar.set_message("keeping the first");
     let mut left = Ok(());

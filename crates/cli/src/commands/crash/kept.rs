@@ -40,7 +40,8 @@ pub(super) fn keep(
     let (image, log) = (made.path().join("image"), made.path().join("log"));
     explorer.keep(wrong.operation, &image, stop)?;
     fs::write(&log, &wrong.kernel_log).map_err(|error| failed(&log, &error))?;
-    let name = format!("{}-{}", report.file_system, wrong.operation);
+    let kind = report.drive_kind.map(|kind| format!("-{kind}")).unwrap_or_default();
+    let name = format!("{}{kind}-{}", report.file_system, wrong.operation);
     let put = |from: &Path, end: &str| {
         put(from, folder, &name, end)
             .map(|path| path.display().to_string())

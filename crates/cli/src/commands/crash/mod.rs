@@ -2,11 +2,13 @@
 
 mod again;
 mod cuts;
+mod drives;
 mod explore;
 mod faults;
 mod kept;
 mod seen;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,7 @@ use super::options::{OUTPUT, one_of};
 use super::{Failure, output, signals};
 
 use again::{again, look_at};
+use drives::DriveKind;
 use seen::Seen;
 
 /// Cut the power many times while a program runs on a real file system, and check the data after each cut.
@@ -74,7 +77,7 @@ pub(crate) struct CrashArgs {
         value_parser = one_of(&CutPoints::ALL, CutPoints::name))]
     places: CutPoints,
     /// Remember in FILE the kinds of places (--places distinct) at which all cuts were fine, and leave them out next
-    /// time: a changed program is then cut where it does something new. The file is for one set of options
+    /// time, but for ten: a changed program is then cut where it does something new. The file is for one set of options
     /// and drive; other runs are kept beside it. It does not notice a changed check script
     #[arg(help_heading = CUTS, long, value_name = "FILE", conflicts_with_all = ["at", "faults", "explore", "places", "until_first"])]
     seen: Option<PathBuf>,
@@ -111,7 +114,7 @@ pub(crate) struct CrashArgs {
     /// After damage: repeat the cuts in runs where the kernel syncs before each rename, after each change of a
     /// name or after each write, until all cuts are fine. Shows which sync the program lacks. Needs a kernel of
     /// `strobe linux build-kernel`
-    #[arg(help_heading = CUTS, long, conflicts_with_all = ["at", "faults", "explore"])]
+    #[arg(help_heading = CUTS, long, conflicts_with_all = ["at", "faults", "explore", "lying_flushes"])]
     find_sync: bool,
     /// Before the check, remove names that POSIX does not guarantee: new or moved names whose folder has not
     /// been synced since. A file system may keep them, but need not. Names that replaced others stay. Needs a
@@ -125,6 +128,11 @@ pub(crate) struct CrashArgs {
     /// Cut power once more while the file system recovers
     #[arg(help_heading = CUTS, long)]
     twice: bool,
+    /// Try drives of these kinds in turn. 4k, 16k, 32k: aligned writes of that size are kept whole, larger ones
+    /// may be torn. write-through: completed writes are durable. lying: flushes do nothing
+    #[arg(help_heading = CUTS, long, value_name = "KIND,...", value_delimiter = ',', conflicts_with_all = ["faults", "explore", "lying_flushes"],
+        value_parser = one_of(&DriveKind::ALL, DriveKind::name))]
+    drives: Vec<DriveKind>,
     /// Simulate a drive that acknowledges flushes without performing them
     #[arg(help_heading = CUTS, long)]
     lying_flushes: bool,
@@ -185,9 +193,11 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
                 .into(),
         );
     }
-    let several = args.guest.fs.len() > 1;
+    let several = args.guest.fs.len() > 1 || args.drives.len() > 1;
     if several && (args.at.is_some() || args.report.is_some()) {
-        return wrong("--at and --report need one file system, but --fs names several".into());
+        return wrong(
+            "--at and --report need one file system and drive, but --fs or --drives names several".into(),
+        );
     }
     if args.guest.drives.len() > 1 {
         return wrong("--drive: power cuts work with one drive only".into());
@@ -214,11 +224,19 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         ));
     }
     let mut explorers = Vec::new();
+    let mut sets: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for &fs in &args.guest.fs {
-        let explorer = explorer(args, fs, &path, notes.path())?;
+        let plain = explorer(args, fs, None, &path, notes.path())?;
         // Report missing kernel features before the first file system takes its time.
-        explorer.run.check_kernel().map_err(strobe_linux::command::LinuxRunError::from)?;
-        explorers.push(explorer);
+        plain.run.check_kernel().map_err(strobe_linux::command::LinuxRunError::from)?;
+        for &kind in &args.drives {
+            let changes = kind.sets(&plain.run.experiment.drive);
+            explorers.push(explorer(args, fs, Some((kind, &changes)), &path, notes.path())?);
+            sets.insert(kind.name(), changes);
+        }
+        if args.drives.is_empty() {
+            explorers.push(plain);
+        }
     }
     if args.keeps() {
         // An unusable folder must be reported before the exploration, not after.
@@ -286,14 +304,18 @@ fn look(args: &CrashArgs) -> Result<(), Failure> {
         match (bad, args.at, &args.image) {
             (Some((report, bad)), None, _) => {
                 let given = std::env::args_os().skip(2);
-                output::print(&again(given, bad.operation, several.then_some(&*report.file_system)))?;
+                let fs = (args.guest.fs.len() > 1).then_some(&*report.file_system);
+                output::print(&again(given, bad.operation, fs, report.drive_kind))?;
                 if let Some(kept) = &report.kept {
-                    output::print(&look_at(args, &kept.image, &report.file_system))?;
+                    let sets =
+                        report.drive_kind.and_then(|kind| sets.get(kind)).map_or(&[][..], Vec::as_slice);
+                    output::print(&look_at(args, sets, &kept.image, &report.file_system))?;
                 }
             }
             (_, Some(_), Some(image)) if ended.is_ok() => {
                 let fs = args.guest.fs.first().map_or("", |fs| fs.name());
-                output::print(&look_at(args, &image.display().to_string(), fs))?;
+                let sets = sets.into_values().next().unwrap_or_default();
+                output::print(&look_at(args, &sets, &image.display().to_string(), fs))?;
             }
             _ => {}
         }
@@ -317,7 +339,10 @@ impl NotTried {
     /// Reports a failed run or request on standard error. Returns any other failure as an error.
     fn of(explorer: &Explorer, failure: Failure) -> Result<Self, Failure> {
         let (Failure::Run(error) | Failure::Request(error)) = failure else { return Err(failure) };
-        let file_system = explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
+        let mut file_system = explorer.run.file_system.kernel_name().unwrap_or_default().to_owned();
+        if let Some(kind) = explorer.drive_kind {
+            file_system = format!("{file_system}, {kind}");
+        }
         output::note(&format!("strobe: {file_system}: {error:#}"));
         Ok(Self { file_system, reason: format!("{error:#}") })
     }
@@ -339,9 +364,20 @@ impl CrashArgs {
     }
 }
 
-fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> Result<Explorer, Failure> {
+/// `kind` is a kind of drive with the keys that make it.
+fn explorer(
+    args: &CrashArgs,
+    fs: FileSystem,
+    kind: Option<(DriveKind, &[String])>,
+    kernel: &Path,
+    folder: &Path,
+) -> Result<Explorer, Failure> {
     let mut guest = args.guest.clone();
     guest.fs = vec![fs];
+    if let Some((kind, sets)) = kind {
+        guest.sets.extend_from_slice(sets);
+        guest.write_through |= kind == DriveKind::WriteThrough;
+    }
     if args.explore.is_some() {
         guest.before.push(Program::before().to_owned());
     }
@@ -360,7 +396,8 @@ fn explorer(args: &CrashArgs, fs: FileSystem, kernel: &Path, folder: &Path) -> R
             Some(check) => shell_line("--check", check, &["sh", "-c"])?,
             None => Vec::new(),
         },
-        lies: args.lying_flushes,
+        lies: args.lying_flushes || kind.is_some_and(|(kind, _)| kind == DriveKind::Lying),
+        drive_kind: kind.map(|(kind, _)| kind.name()),
         twice: args.twice,
         strict_names: args.strict_names,
         added_syncs: AddedSyncs::default(),

@@ -36,18 +36,25 @@ struct Conditions {
     check: Option<String>,
     file_system: String,
     mount_options: String,
-    /// Hash of the drive and the seed's experiment.
+    /// Hash of the drive.
     drive: String,
+    /// Machine, steps and options.
     options: Vec<String>,
 }
 
 impl Conditions {
     fn of(args: &CrashArgs, explorer: &Explorer) -> Self {
         let run = &explorer.run;
-        let options = [
-            ("twice", args.twice),
-            ("lying-flushes", args.lying_flushes),
-            ("strict-names", args.strict_names),
+        let options =
+            [("twice", args.twice), ("lying-flushes", explorer.lies), ("strict-names", args.strict_names)];
+        let machine = &run.machine;
+        let more = [
+            format!("seed {}", run.experiment.seed),
+            format!("mkfs {:?}", run.mkfs_options),
+            format!("steps {:?} {:?}", run.before_mount, run.setup),
+            format!("disk {:?}, memory {} MiB, {:?}", machine.disk, machine.memory_mib, machine.cpu),
+            format!("kernel {:?} {:?}", machine.kernel.file_name(), machine.arguments),
+            format!("limit {} ns, partitions {}", explorer.check_limit_ns, run.partitions),
         ];
         Self {
             strobe_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -61,6 +68,7 @@ impl Conditions {
                 .into_iter()
                 .filter(|(_, is_on)| *is_on)
                 .map(|(name, _)| name.to_owned())
+                .chain(more)
                 .collect(),
         }
     }

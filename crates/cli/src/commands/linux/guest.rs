@@ -113,7 +113,7 @@ pub(in super::super) struct GuestArgs {
     no_copy: bool,
     /// No volatile write cache: every write is durable on completion
     #[arg(help_heading = GUEST, long)]
-    write_through: bool,
+    pub(in super::super) write_through: bool,
     /// Wall time without activity before the guest counts as hung, in seconds
     #[arg(help_heading = GUEST, long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     stall_limit: u64,

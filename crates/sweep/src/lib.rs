@@ -11,6 +11,7 @@
 //!    workers.
 //! 7. [`Summary`] computes means with intervals, and marks comparisons without a significant difference.
 
+mod best;
 mod columns;
 mod error;
 mod figure;
@@ -32,6 +33,7 @@ mod task;
 mod titles;
 pub mod words;
 
+pub use best::best_line;
 pub use columns::{Column, Rows, Values};
 pub use error::SweepError;
 pub use figure::charts;

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::best::best;
 use crate::columns::{digest_without_seed, flat};
 use crate::measures::is_percentile;
 use crate::plan::{short, shown};
@@ -7,6 +8,9 @@ use crate::{Estimate, Outcome, Plan, Store, SweepError, holm, two_stage_estimate
 
 /// Verdicts (`window.verdict`) that get no mark.
 const STEADY: [&str; 2] = ["steady", "no-writes"];
+
+/// Configuration → measure → seed index → value.
+pub(crate) type Values = BTreeMap<usize, Vec<BTreeMap<usize, f64>>>;
 
 /// Findings of one configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +70,9 @@ pub struct Summary {
     pub configurations: Vec<ConfigurationSummary>,
     /// All differences.
     pub differences: Vec<Difference>,
+    /// Best value of the compared key by the first measure, against the second best: one for each
+    /// combination of the other keys. Empty for a measure of which neither low nor high values are better.
+    pub best: Vec<Difference>,
 }
 
 impl Summary {
@@ -75,8 +82,7 @@ impl Summary {
     /// If no result has a measure; the error names the nearest one.
     pub fn of(plan: &Plan, store: &Store, points: &[usize]) -> Result<Self, SweepError> {
         let (seeds, measures) = (plan.seeds(), plan.file.measure.clone());
-        // Configuration → measure → seed index → value.
-        let mut values: BTreeMap<usize, Vec<BTreeMap<usize, f64>>> = BTreeMap::new();
+        let mut values = Values::new();
         let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
         let mut names: Vec<String> = Vec::new();
         for &point in points {
@@ -132,7 +138,9 @@ impl Summary {
             .collect();
         let is_same: Vec<bool> = configurations.iter().map(|found| found.is_same).collect();
         let differences = differences(plan, &values, &is_same, measures.len());
-        Ok(Self { measures, compare: plan.file.compare.clone(), confidence, configurations, differences })
+        let best = best(plan, &values, &configurations);
+        let compare = plan.file.compare.clone();
+        Ok(Self { measures, compare, confidence, configurations, differences, best })
     }
 
     /// CSV with a line per configuration: mean, half-width of the interval (`_half`) and number of runs
@@ -230,16 +238,8 @@ impl Tally {
     }
 }
 
-fn differences(
-    plan: &Plan,
-    values: &BTreeMap<usize, Vec<BTreeMap<usize, f64>>>,
-    is_same: &[bool],
-    measures: usize,
-) -> Vec<Difference> {
-    let Some(at) = plan.file.compare.as_ref().and_then(|key| plan.keys.iter().position(|other| other == key))
-    else {
-        return Vec::new();
-    };
+fn differences(plan: &Plan, values: &Values, is_same: &[bool], measures: usize) -> Vec<Difference> {
+    let Some(at) = plan.file.compare.as_ref().and_then(|key| plan.place(key)) else { return Vec::new() };
     // Configurations that differ in the compared key only, in order.
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -262,16 +262,17 @@ fn differences(
     found
 }
 
-struct Pair {
-    configuration: usize,
-    baseline: usize,
-    measure: usize,
+/// Configurations and measure of a difference.
+pub(crate) struct Pair {
+    pub(crate) configuration: usize,
+    pub(crate) baseline: usize,
+    pub(crate) measure: usize,
 }
 
 impl Pair {
     /// `None` without a common seed. A configuration that is equal for every seed is paired with all seeds of
     /// the other, because it may have run fewer seeds.
-    fn difference(
+    pub(crate) fn difference(
         self,
         ours: &BTreeMap<usize, f64>,
         theirs: &BTreeMap<usize, f64>,
@@ -304,14 +305,19 @@ fn estimate_of(values: &BTreeMap<usize, f64>, pilot: usize, confidence: f64) -> 
     two_stage_estimate(&values.values().copied().collect::<Vec<f64>>(), first, confidence)
 }
 
-/// Corrects for all comparisons of the sweep, of every measure.
-fn correct(differences: &mut [Difference]) {
+/// Corrects the p values for the number of `differences`.
+pub(crate) fn correct(differences: &mut [Difference]) {
     let mut values: Vec<&mut f64> = differences.iter_mut().filter_map(|found| found.p.as_mut()).collect();
     let corrected = holm(&values.iter().map(|p| **p).collect::<Vec<f64>>());
     values.iter_mut().zip(corrected).for_each(|(p, corrected)| **p = corrected);
 }
 
 impl Difference {
+    /// True if the runs can tell a difference from chance: they have several seeds, or no randomness.
+    pub fn has_verdict(&self) -> bool {
+        self.is_exact || self.p.is_some()
+    }
+
     /// True if the difference is significant: its corrected p value is below 1 − `confidence`, or it is exact
     /// and not 0.
     pub fn is_shown(&self, confidence: f64) -> bool {

@@ -13,7 +13,7 @@ use strobe_report::Table;
 use crate::measures::is_higher_better;
 use crate::plan::shown;
 use crate::summary::{Pair, Values, correct};
-use crate::titles::{Naming, scaled};
+use crate::titles::{Naming, scaled, valued};
 use crate::words::{best_verdict, corrected, estimated, p_value, percent};
 use crate::{ConfigurationSummary, Difference, Estimate, Plan, Summary};
 
@@ -116,9 +116,7 @@ pub fn best_line(plan: &Plan, summary: &Summary) -> Option<String> {
         found.iter().min_by(|(_, one), (_, other)| order(*one, *other)).filter(|_| found.len() > 1)?;
     let scaled: Vec<Option<Estimate>> = means.iter().map(|of| of.map(|of| scaled(&of, scale))).collect();
     let values = &plan.configurations[at].values;
-    let named = keys.iter().filter_map(|&key| {
-        Some(format!("{} {}", Naming::Words.key(&plan.keys[key]), shown(values[key].as_ref()?)))
-    });
+    let named = keys.iter().filter_map(|&key| Some(valued(&plan.keys[key], values[key].as_ref()?)));
     let (named, which) = (named.collect::<Vec<_>>().join(", "), if is_higher { "highest" } else { "lowest" });
     let unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
     Some(format!("best: {named} ({which} {name}: {}{unit})", estimated(&scaled)[at]))

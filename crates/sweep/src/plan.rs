@@ -35,8 +35,8 @@ pub struct Point {
     pub configuration: usize,
     /// Seed of the run.
     pub seed: u64,
-    /// Key of the result: hash of configuration, seed, model and trace content. The folder of the trace is left
-    /// out.
+    /// Key of the result: hash of configuration, seed, model and trace content. The folder of the trace is
+    /// left out.
     pub key: String,
     /// Warm-up key; points with equal keys share a warm-up.
     pub warm: Option<String>,

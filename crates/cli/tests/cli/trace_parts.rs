@@ -104,9 +104,9 @@ fn several_devices_share_the_drive_with_an_offset_each() {
     let close = trace(&folder, &["--device", "web@0", "--device", "db@64k"]);
     let note = close["notes"][0].as_str().expect("a note");
     let wanted = "the devices web and db overlap: both use the same 8.0 KiB of the drive; place db behind web: \
-                  --device db@1MiB";
+                  --device db@128KiB";
     assert_eq!(note, wanted);
-    assert!(trace(&folder, &["--device", "web@0", "--device", "db@1MiB"])["notes"].is_null());
+    assert!(trace(&folder, &["--device", "web@0", "--device", "db@128KiB"])["notes"].is_null());
     let all = trace(&folder, &["--device", "all"]);
     assert_eq!(all["span_bytes"], 20 * 4096);
     let note = all["notes"][0].as_str().expect("a note");

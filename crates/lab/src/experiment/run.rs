@@ -46,9 +46,9 @@ defaults! {
         pub warmup: Amount = Amount::Pages(0);
         /// Length of the measured window: host pages as in run.warmup, "10x" capacities, or "60s" of virtual
         /// time; for a trace also the parts of run.warmup ("2 repeats": until the trace ends for the second
-        /// time after the window began, so the first may be a part of it). The window begins and ends without a pause; a
-        /// request counts if it completes within it. Default: "1x"; for traces, to the end; unlimited with one of the until
-        /// keys, or if every job has a runtime or io_bytes.
+        /// time after the window began, so the first may be a part of it). The window begins and ends
+        /// without a pause; a request counts if it completes within it. Default: "1x"; for traces, to the
+        /// end; unlimited with one of the until keys, or if every job has a runtime or io_bytes.
         pub measure: Option<Amount> = None;
         /// End the run at most 1024 requests after this many blocks have gone bad in use. A trace ends after
         /// `repeat` repetitions in any case. Default: no limit.
@@ -186,7 +186,9 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
                        a warm-up such as run.warmup = \"2 repeats\"";
         return Err(KeyError::value("run.until_steady", format!("\"{}\"", metric.name()), allowed, ""));
     }
-    if let Some(measure) = run.measure.filter(|measure| is_trace && measure.is_zero()) {
+    // 0 host pages are meant: such a run only prepares a drive.
+    let is_empty = |measure: &Amount| is_trace && measure.is_zero() && !matches!(measure, Amount::Pages(_));
+    if let Some(measure) = run.measure.filter(is_empty) {
         let allowed = "longer than nothing, such as \"60s\" or \"5000 requests\"; leave it out to measure to the end of \
                        the trace";
         return Err(KeyError::value("run.measure", format!("\"{measure}\""), allowed, ""));

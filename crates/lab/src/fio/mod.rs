@@ -135,7 +135,7 @@ fn idle_note(idle: &[String]) -> Option<String> {
 
 const NO_RUNTIME: &str = "no runtime";
 
-/// Makes the experiment: [workload] for options that describe a single job that ends with the run, else [[jobs]].
+/// Makes the experiment: [workload] for options of a single job that ends with the run, else [[jobs]].
 fn assembled(mut jobs: Vec<Job>, target: &Target<'_>) -> Result<Load, String> {
     let mut load = Load::default();
     let (mut warmup, mut seed) = (None, None);

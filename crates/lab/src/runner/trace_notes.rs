@@ -77,8 +77,8 @@ fn overlap_note(overlaps: &[Overlap]) -> Option<String> {
         1 => " (and 1 other pair overlaps)".to_owned(),
         more => format!(" (and {more} other pairs overlap)"),
     };
-    // The cure is a round offset: whole GiB of large devices, whole MiB of small ones.
-    let step = if *end >= 1 << 30 { 1 << 30 } else { 1 << 20 };
+    // The cure is a round offset, for example whole GiB of large devices.
+    let step = [1 << 30, 1 << 20, 1 << 16].into_iter().find(|step| end >= step).unwrap_or(1 << 12);
     let offset = Amount::Bytes(end.next_multiple_of(step));
     Some(format!(
         "the devices {first} and {second} overlap: both use the same {} of the drive{more}; place {second} behind \

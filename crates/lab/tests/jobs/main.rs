@@ -306,7 +306,7 @@ fn a_pause_past_the_runtime_ends_with_it() {
         assert_eq!((result.time.virtual_ns, read.total_ios, read.runtime), (50_000_000, 1, 50), "{end}");
         assert_eq!(read.iops, Some(20.0), "{end}");
     }
-    // A job behind a stonewall begins at the end of the runtime; one that has read all its bytes does not wait.
+    // A job behind a stonewall begins at the end of the runtime, or when the first has read all its bytes.
     let next = "[[jobs]]\nname = \"b\"\nrw = \"randread\"\nio_bytes = 4096\nstonewall = true\n";
     let result = run(&format!("{job}{next}"));
     assert_eq!(result.time.virtual_ns, 50_000_000 + SERVICE_NS);

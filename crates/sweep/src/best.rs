@@ -1,33 +1,27 @@
 //! The best value of the compared key in each cell, a combination of values of the other keys.
 //!
 //! 1. In each cell, the value with the best mean of the first measure is compared with the second best.
-//! 2. The difference is over pairs of runs with equal seeds, as for [`Summary::differences`].
+//! 2. The difference is over pairs of runs with equal seeds, as for all differences.
 //! 3. p values are corrected for the number of cells.
 //!
 //! Example: with WAF 3.1 (greedy), 3.4 (fifo) and 3.3 (random), greedy is the best, 6.1 % below random.
 
 use std::collections::BTreeMap;
 
-use strobe_report::Table;
-
+use crate::differences::{Pair, Values, correct};
 use crate::measures::is_higher_better;
-use crate::plan::shown;
-use crate::summary::{Pair, Values, correct};
-use crate::titles::{Naming, scaled, valued};
-use crate::words::{best_verdict, corrected, estimated, p_value, percent};
-use crate::{ConfigurationSummary, Difference, Estimate, Plan, Summary};
+use crate::{Difference, Plan};
 
 /// The best value against the second best for each cell with two values or more. Empty if neither a low
 /// nor a high value of the first measure is better as such.
-pub(crate) fn best(plan: &Plan, values: &Values, configurations: &[ConfigurationSummary]) -> Vec<Difference> {
+pub(crate) fn best(plan: &Plan, values: &Values, means: &[Option<f64>], is_same: &[bool]) -> Vec<Difference> {
     let measure = plan.file.measure.first().map(String::as_str).unwrap_or_default();
     let Some(is_higher) = is_higher_better(measure) else { return Vec::new() };
     let Some(place) = plan.file.compare.as_ref().and_then(|key| plan.place(key)) else { return Vec::new() };
     let mut cells: BTreeMap<String, Vec<(usize, f64)>> = BTreeMap::new();
-    for found in configurations {
-        if let Some(estimate) = found.measures[0] {
-            let cell = cells.entry(plan.all_else(found.configuration, place)).or_default();
-            cell.push((found.configuration, estimate.mean));
+    for (configuration, mean) in means.iter().enumerate() {
+        if let Some(mean) = *mean {
+            cells.entry(plan.all_else(configuration, place)).or_default().push((configuration, mean));
         }
     }
     let mut found: Vec<Difference> = Vec::new();
@@ -41,108 +35,11 @@ pub(crate) fn best(plan: &Plan, values: &Values, configurations: &[Configuration
         let (Some(ours), Some(theirs)) = (values.get(&configuration), values.get(&baseline)) else {
             continue;
         };
-        let is_same = (configurations[configuration].is_same, configurations[baseline].is_same);
+        let is_same = (is_same[configuration], is_same[baseline]);
         let pair = Pair { configuration, baseline, measure: 0 };
         found.extend(pair.difference(&ours[0], &theirs[0], is_same, plan.file.stages()));
     }
     found.sort_by_key(|found| found.configuration.min(found.baseline));
     correct(&mut found);
     found
-}
-
-/// Table of the best value of the compared key per cell; `None` with fewer than two cells.
-pub(crate) fn best_per_cell(plan: &Plan, summary: &Summary) -> Option<Table> {
-    let key = summary.compare.as_deref()?;
-    let place = plan.place(key).filter(|_| summary.best.len() > 1)?;
-    let others: Vec<usize> = (0..plan.keys.len()).filter(|&at| at != place).collect();
-    let means = || summary.configurations.iter().map(|found| found.measures[0]);
-    let (measure, scale) = Naming::Words.measure(&summary.measures[0], means().flatten().map(|of| of.mean));
-    let scaled: Vec<Option<Estimate>> = means().map(|of| of.map(|of| scaled(&of, scale))).collect();
-    let means = estimated(&scaled);
-    let has_verdict = summary.best.iter().any(Difference::has_verdict);
-    let key = Naming::Words.key(key);
-    let value = |configuration: usize, at: usize| {
-        plan.configurations[configuration].values[at].as_ref().map(shown).unwrap_or_default()
-    };
-    let mut columns: Vec<(String, bool)> =
-        others.iter().map(|&at| (Naming::Words.key(&plan.keys[at]), false)).collect();
-    columns.push((format!("best {key}"), false));
-    columns.push((measure.clone(), true));
-    columns.push(("second".to_owned(), false));
-    columns.push(("best to second".to_owned(), true));
-    if has_verdict {
-        columns.extend([("p (Holm)".to_owned(), true), ("verdict".to_owned(), false)]);
-    }
-    let row = |found: &Difference| {
-        let mut cells: Vec<String> = others.iter().map(|&at| value(found.configuration, at)).collect();
-        cells.push(value(found.configuration, place));
-        cells.push(means[found.configuration].clone());
-        cells.push(value(found.baseline, place));
-        cells.push(percent(&found.relative));
-        if has_verdict {
-            cells.extend([p_value(found), best_verdict(found, summary.confidence)]);
-        }
-        cells
-    };
-    let tested = summary.best.iter().filter(|found| found.p.is_some()).count();
-    let test = if tested > 0 { format!(" {}", corrected(tested, summary.confidence)) } else { String::new() };
-    let name = measure.split(" (").next().unwrap_or_default();
-    Some(Table {
-        title: format!("Best {key} by {name}"),
-        note: Some(format!("best to second: difference of the best from the second best.{test}")),
-        columns,
-        rows: summary.best.iter().map(row).collect(),
-    })
-}
-
-/// A line with the best configuration: its values, the measure and the mean with its unit.
-///
-/// Results of different workloads cannot be ranked. With several workloads, the line counts the cells in
-/// which each value of the compared key is the best.
-pub fn best_line(plan: &Plan, summary: &Summary) -> Option<String> {
-    let is_higher = is_higher_better(&summary.measures[0])?;
-    let means: Vec<Option<Estimate>> = summary.configurations.iter().map(|found| found.measures[0]).collect();
-    let (name, unit, scale) =
-        Naming::Words.measure_parts(&summary.measures[0], means.iter().flatten().map(|of| of.mean));
-    let several = |at: &usize| plan.has_several(*at);
-    let keys: Vec<usize> = (0..plan.keys.len()).filter(several).collect();
-    if keys.iter().any(|&at| plan.keys[at].starts_with("workload.")) {
-        return wins(plan, summary, &name);
-    }
-    let order = |one: f64, other: f64| if is_higher { other.total_cmp(&one) } else { one.total_cmp(&other) };
-    let found = means.iter().enumerate().filter_map(|(at, of)| Some((at, of.as_ref()?.mean)));
-    let found: Vec<(usize, f64)> = found.collect();
-    let &(at, _) =
-        found.iter().min_by(|(_, one), (_, other)| order(*one, *other)).filter(|_| found.len() > 1)?;
-    let scaled: Vec<Option<Estimate>> = means.iter().map(|of| of.map(|of| scaled(&of, scale))).collect();
-    let values = &plan.configurations[at].values;
-    let named = keys.iter().filter_map(|&key| Some(valued(&plan.keys[key], values[key].as_ref()?)));
-    let (named, which) = (named.collect::<Vec<_>>().join(", "), if is_higher { "highest" } else { "lowest" });
-    let unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
-    Some(format!("best: {named} ({which} {name}: {}{unit})", estimated(&scaled)[at]))
-}
-
-fn wins(plan: &Plan, summary: &Summary, measure: &str) -> Option<String> {
-    let key = summary.compare.as_deref()?;
-    let place = plan.place(key).filter(|_| !summary.best.is_empty())?;
-    let mut wins: Vec<(String, usize)> = Vec::new();
-    for found in &summary.best {
-        let value = plan.configurations[found.configuration].values[place].as_ref().map(shown);
-        let value = value.unwrap_or_default();
-        match wins.iter_mut().find(|(other, _)| *other == value) {
-            Some((_, count)) => *count += 1,
-            None => wins.push((value, 1)),
-        }
-    }
-    wins.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let others = (0..plan.keys.len()).filter(|&at| at != place && plan.has_several(at));
-    let others: Vec<String> = others.map(|at| Naming::Words.key(&plan.keys[at])).collect();
-    let counts: Vec<String> = wins.iter().map(|(value, count)| format!("{value} in {count}")).collect();
-    Some(format!(
-        "best: {} by {measure}: {} (of {} combinations of {}; report.html has each)",
-        Naming::Words.key(key),
-        counts.join(", "),
-        summary.best.len(),
-        others.join(" and ")
-    ))
 }

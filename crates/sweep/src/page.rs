@@ -1,6 +1,6 @@
 use strobe_report::{Collection, Table, collection};
 
-use crate::best::best_per_cell;
+use crate::best_table::best_per_cell;
 use crate::measures::is_higher_better;
 use crate::plan::shown;
 use crate::titles::{Naming, scaled};

@@ -131,7 +131,7 @@ fn following(phases: &[Phase], phase: &str, is_in_pages: bool, s_per_unit: f64) 
     let names = match names[..] {
         [] => return String::new(),
         [ref first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        [ref names @ ..] => names.concat(),
+        _ => names.concat(),
     };
     let length = |phase: &Phase| if is_in_pages { phase.pages } else { phase.ns };
     match later.iter().map(length).sum::<Option<u64>>() {

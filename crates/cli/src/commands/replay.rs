@@ -44,7 +44,7 @@ pub(crate) struct ReplayArgs {
     closed_loop: bool,
     /// Queue depth, with --closed-loop [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    queue_depth: Option<i64>,
+    queue_depth: Option<i32>,
     /// Replay only this device of the trace, or "all"; several share the drive with an offset each: --device
     /// web.0@0 --device web.1@100g
     #[arg(long, value_name = "NAME[@OFFSET]|all")]
@@ -77,7 +77,7 @@ pub(crate) struct ReplayArgs {
     measure: Option<String>,
     /// Replay the trace N times in a row [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    repeat: Option<i64>,
+    repeat: Option<i32>,
     /// Write the whole drive once before the trace, to give garbage collection work
     #[arg(long)]
     prefill: bool,
@@ -110,9 +110,10 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if args.closed_loop {
         put("pacing", "closed".into());
     }
+    let whole = |number: i32| Value::Integer(number.into());
     for (key, value) in [
-        ("queue_depth", args.queue_depth.map(Value::Integer)),
-        ("repeat", args.repeat.map(Value::Integer)),
+        ("queue_depth", args.queue_depth.map(whole)),
+        ("repeat", args.repeat.map(whole)),
         ("late", args.late.clone().map(Value::String)),
         ("device", devices(&args.device)),
         ("columns", args.columns.clone().map(Value::String)),

@@ -64,7 +64,8 @@ pub struct WindowResult {
     pub host_pages: u64,
     /// Host pages of the window in logical capacities.
     pub capacities: f64,
-    /// Validity of `waf` as a steady-state value.
+    /// Validity of `waf` as a steady-state value. `transient` with `steady_state.reached`: the last five
+    /// intervals are steady, but the WAF of the whole window is more than 2 % off their mean.
     pub verdict: WindowVerdict,
     /// Commands that the drive had not answered when the window ended; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -85,11 +85,21 @@ pub(crate) fn measure_of(result: &Value, name: &str) -> Option<f64> {
     flat(result).get(name)?.as_f64()
 }
 
+/// Digest of a result without its seed and without the path of its trace: runs of a sweep that was resumed
+/// from another folder name the trace by another path.
 pub(crate) fn digest_without_seed(result: &Value) -> String {
     let mut rest = result.clone();
-    if let Some(entries) = rest.as_object_mut() {
-        entries.remove("seed");
-        entries.get_mut("config").and_then(Value::as_object_mut).map(|config| config.remove("seed"));
+    let trace = rest.pointer("/config/workload/path").cloned();
+    let mut remove = |table: &str, key: &str| {
+        rest.pointer_mut(table).and_then(Value::as_object_mut).map(|entries| entries.remove(key));
+    };
+    remove("", "seed");
+    remove("/config", "seed");
+    if trace.is_some() {
+        remove("", "config_hash");
+        remove("/config/workload", "path");
+        // The job of a trace has the path as its name.
+        remove("/jobs/0", "jobname");
     }
     digest(&rest.to_string())
 }

@@ -1,7 +1,7 @@
 use strobe_report::{Chart, Curve, Mean};
 
-use crate::plan::{number, short, shown};
-use crate::titles::Naming;
+use crate::plan::number;
+use crate::titles::{Naming, valued};
 use crate::{Estimate, Plan, Summary};
 
 /// More curves than this are split into several charts.
@@ -30,17 +30,13 @@ pub fn charts(plan: &Plan, summary: &Summary) -> Vec<Chart> {
 fn axis(plan: &Plan) -> Option<usize> {
     match &plan.file.x {
         Some(key) => plan.keys.iter().position(|other| other == key),
-        None => (0..plan.keys.len()).find(|&at| has_several(plan, at) && plan.is_numeric(at)),
+        None => (0..plan.keys.len()).find(|&at| plan.has_several(at) && plan.is_numeric(at)),
     }
-}
-
-fn has_several(plan: &Plan, at: usize) -> bool {
-    plan.configurations.windows(2).any(|pair| pair[0].values[at] != pair[1].values[at])
 }
 
 fn over_axis(plan: &Plan, summary: &Summary, measure: usize, over: usize) -> Vec<Chart> {
     let whole = curves(plan, summary, measure, over, |_| true, |at| at != over);
-    let others: Vec<usize> = (0..plan.keys.len()).filter(|&at| at != over && has_several(plan, at)).collect();
+    let others: Vec<usize> = (0..plan.keys.len()).filter(|&at| at != over && plan.has_several(at)).collect();
     if whole.len() <= CURVES_MAX || others.len() < 2 {
         let over = Some(plan.keys[over].clone());
         return chart(summary, measure, over, (Vec::new(), whole)).into_iter().collect();
@@ -113,7 +109,7 @@ fn named(plan: &Plan, configuration: usize, is_meant: impl Fn(usize) -> bool) ->
         .filter_map(|(at, value)| Some((at, value.as_ref()?)))
         .map(|(at, value)| match value.as_str() {
             Some(text) => text.to_owned(),
-            None => format!("{} {}", short(&plan.keys[at]), shown(value)),
+            None => valued(&plan.keys[at], value),
         })
         .collect();
     parts.join(", ")

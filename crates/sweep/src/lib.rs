@@ -11,7 +11,10 @@
 //!    workers.
 //! 7. [`Summary`] computes means with intervals, and marks comparisons without a significant difference.
 
+mod best;
+mod best_table;
 mod columns;
+mod differences;
 mod error;
 mod figure;
 mod file;
@@ -32,7 +35,9 @@ mod task;
 mod titles;
 pub mod words;
 
+pub use best_table::best_line;
 pub use columns::{Column, Rows, Values};
+pub use differences::Difference;
 pub use error::SweepError;
 pub use figure::charts;
 pub use file::SweepFile;
@@ -45,7 +50,7 @@ pub use schedule::{Schedule, Step};
 pub use seeds::Seeds;
 pub use statistics::{Estimate, estimate, holm, seeds_needed, two_stage_estimate};
 pub use store::{Store, has_store, open_store};
-pub use summary::{ConfigurationSummary, Difference, Summary};
+pub use summary::{ConfigurationSummary, Summary};
 pub use sweep::{Outputs, Sweep};
 pub use task::{Outcome, Task, carry_out, carry_out_by};
 pub use titles::Naming;

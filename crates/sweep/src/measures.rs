@@ -35,6 +35,18 @@ pub(crate) struct Features {
     jobs: BTreeSet<String>,
 }
 
+/// True if a high value of `measure` is better, false if a low one is; `None` if neither is better as such.
+pub(crate) fn is_higher_better(measure: &str) -> Option<bool> {
+    if measure.ends_with("iops") || measure.ends_with("bw_bytes") {
+        return Some(true);
+    }
+    let is_cost = measure.starts_with("waf")
+        || measure.ends_with("_ns")
+        || measure.starts_with("nand.")
+        || measure == "gc.copies_per_erase";
+    is_cost.then_some(false)
+}
+
 /// True for a percentile, for which a run with too few requests has no value.
 pub(crate) fn is_percentile(measure: &str) -> bool {
     PERCENTILES.iter().any(|(name, _)| measure.ends_with(&format!(".{name}")))

@@ -1,10 +1,12 @@
 use strobe_report::{Collection, Table, collection};
 
+use crate::best_table::best_per_cell;
+use crate::measures::is_higher_better;
 use crate::plan::shown;
 use crate::titles::{Naming, scaled};
 use crate::words::{
-    NOT_STEADY, about_differences, about_intervals, about_left_out, about_steadiness, estimated, p_value,
-    percent, verdict,
+    NOT_STEADY, ONE_SEED, about_differences, about_intervals, about_left_out, about_steadiness, estimated,
+    p_value, percent, verdict,
 };
 use crate::{ConfigurationSummary, Difference, Plan, Summary, charts};
 
@@ -28,7 +30,11 @@ pub fn page(name: &str, plan: &Plan, summary: &Summary) -> String {
         about: format!("{configurations} configurations, {done} runs of {most}{seeds}"),
         notes,
         charts: charts(plan, summary),
-        tables: best(plan, summary).into_iter().chain(tables(plan, summary, Naming::Words)).collect(),
+        tables: best(plan, summary)
+            .into_iter()
+            .chain(best_per_cell(plan, summary))
+            .chain(tables(plan, summary, Naming::Words))
+            .collect(),
         configuration: plan.file.text.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
@@ -46,19 +52,15 @@ fn best(plan: &Plan, summary: &Summary) -> Option<Table> {
         return None;
     }
     let name = &summary.measures[0];
-    let is_rate = name.ends_with("iops") || name.ends_with("bw_bytes");
-    let is_cost = name.starts_with("waf") || name.ends_with("_ns") || name.starts_with("nand.");
-    if !is_rate && !is_cost {
-        return None;
-    }
+    let is_higher = is_higher_better(name)?;
     found.sort_by(|one, other| {
         let order = mean(one).partial_cmp(&mean(other)).unwrap_or(std::cmp::Ordering::Equal);
-        if is_rate { order.reverse() } else { order }
+        if is_higher { order.reverse() } else { order }
     });
     found.truncate(BEST);
     let configurations = found.into_iter().cloned().collect();
     let best = Summary { configurations, ..summary.clone() };
-    let which = if is_rate { "highest" } else { "lowest" };
+    let which = if is_higher { "highest" } else { "lowest" };
     let (title, _) = Naming::Words.measure(name, std::iter::empty());
     let title = title.split(" (").next().unwrap_or_default();
     let title = format!("The {BEST} configurations with the {which} {title}");
@@ -134,7 +136,7 @@ fn means(plan: &Plan, summary: &Summary, naming: Naming) -> Table {
 
 fn differences(plan: &Plan, summary: &Summary, measure: usize, naming: Naming) -> Option<Table> {
     let key = summary.compare.as_deref()?;
-    let place = plan.keys.iter().position(|other| other == key)?;
+    let place = plan.place(key)?;
     let value = |configuration: usize, at: usize| {
         plan.configurations[configuration].values[at].as_ref().map(shown).unwrap_or_default()
     };
@@ -149,17 +151,21 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize, naming: Naming) -
     if is_each {
         columns.insert(1, ("compared with".to_owned(), columns[0].1));
     }
-    columns.extend([
-        ("difference".to_owned(), true),
-        ("p (Holm)".to_owned(), true),
-        ("verdict".to_owned(), false),
-    ]);
+    columns.push(("difference".to_owned(), true));
+    // With one seed each, the line below the means says that differences may be due to chance.
+    let has_verdict = summary.differences.iter().any(Difference::has_verdict);
+    if has_verdict {
+        columns.extend([("p (Holm)".to_owned(), true), ("verdict".to_owned(), false)]);
+    }
     let row = |found: &Difference| {
         let mut cells: Vec<String> = order.iter().map(|&at| value(found.configuration, at)).collect();
         if is_each {
             cells.insert(1, value(found.baseline, place));
         }
-        cells.extend([percent(&found.relative), p_value(found), verdict(found, summary.confidence)]);
+        cells.push(percent(&found.relative));
+        if has_verdict {
+            cells.extend([p_value(found), verdict(found, summary.confidence)]);
+        }
         cells
     };
     let rows: Vec<Vec<String>> = found.map(row).collect();
@@ -167,7 +173,11 @@ fn differences(plan: &Plan, summary: &Summary, measure: usize, naming: Naming) -
     let tested = summary.differences.iter().filter(|found| found.p.is_some());
     let is_tested = tested.clone().any(|found| found.measure == measure);
     let test = is_tested.then(|| about_differences(tested.count(), summary.confidence));
-    let notes: Vec<String> = test.into_iter().chain(about_left_out(plan, summary)).collect();
+    // The first table with single runs says so for all.
+    let is_first = |found: &Difference| !found.has_verdict() && found.measure <= measure;
+    let singles = summary.differences.iter().filter(|found| is_first(found)).map(|found| found.measure);
+    let one_seed = (has_verdict && singles.min() == Some(measure)).then(|| ONE_SEED.to_owned());
+    let notes: Vec<String> = test.into_iter().chain(one_seed).chain(about_left_out(plan, summary)).collect();
     let (name, key) = (naming.measure(&summary.measures[measure], std::iter::empty()).0, naming.key(key));
     // Differences are relative, so the unit is dropped.
     let name = name.split(" (").next().unwrap_or_default();

@@ -35,7 +35,8 @@ pub struct Point {
     pub configuration: usize,
     /// Seed of the run.
     pub seed: u64,
-    /// Key of the result: hash of configuration, seed, model and trace content.
+    /// Key of the result: hash of configuration, seed, model and trace content. The folder of the trace is
+    /// left out.
     pub key: String,
     /// Warm-up key; points with equal keys share a warm-up.
     pub warm: Option<String>,
@@ -81,6 +82,7 @@ impl Plan {
             match file.experiment_of(&keys, &configuration, file.seeds.all[0]) {
                 Ok(mut experiment) => {
                     configuration.config_hash = experiment.config_hash();
+                    let content = content_hash(&experiment);
                     features.add(&experiment);
                     configuration.is_trace = matches!(experiment.workload, WorkloadConfig::Trace(_));
                     let trace = trace_hash(&experiment, &mut traces)?;
@@ -96,7 +98,7 @@ impl Plan {
                         all.push(Point {
                             configuration: number,
                             seed,
-                            key: file.key_of(&configuration.config_hash, seed, &trace, &own),
+                            key: file.key_of(&content, seed, &trace, &own),
                             warm: warm.as_ref().map(|key| format!("{key}-{seed}")),
                         });
                     }
@@ -147,6 +149,16 @@ impl Plan {
 
     pub(crate) fn is_numeric(&self, at: usize) -> bool {
         self.configurations.iter().all(|configuration| number(configuration.values[at].as_ref()).is_some())
+    }
+
+    /// Index of `key` among the keys that vary.
+    pub(crate) fn place(&self, key: &str) -> Option<usize> {
+        self.keys.iter().position(|other| other == key)
+    }
+
+    /// True if configurations have different values of the key at `at`.
+    pub(crate) fn has_several(&self, at: usize) -> bool {
+        self.configurations.windows(2).any(|pair| pair[0].values[at] != pair[1].values[at])
     }
 
     fn refuse_axis(&self) -> Result<(), SweepError> {
@@ -244,12 +256,12 @@ impl SweepFile {
     }
 
     /// Key of a result, with the identities of the caller's policies.
-    fn key_of(&self, config_hash: &str, seed: u64, trace: &str, own: &BTreeMap<String, String>) -> String {
+    fn key_of(&self, content: &str, seed: u64, trace: &str, own: &BTreeMap<String, String>) -> String {
         if own.is_empty() {
-            return points::key("run", &(config_hash, seed, trace));
+            return points::key("run", &(content, seed, trace));
         }
         let own: Vec<_> = own.iter().map(|(key, name)| (key, name, self.own.get(name))).collect();
-        points::key("run", &(config_hash, seed, trace, own))
+        points::key("run", &(content, seed, trace, own))
     }
 
     /// Settings of a run. Relative paths are made absolute, so they are valid in any working directory.
@@ -309,6 +321,19 @@ fn is_unknown(error: &ConfigError) -> bool {
         | ConfigError::IsDrive => true,
         _ => false,
     }
+}
+
+/// Hash of the configuration without the folder of its trace, so a sweep is the same from any folder.
+fn content_hash(experiment: &Experiment) -> String {
+    let mut moved = experiment.clone();
+    if let WorkloadConfig::Trace(trace) = &mut moved.workload
+        && let Some(name) = Path::new(&trace.path).file_name().and_then(|name| name.to_str())
+        // Files of other CPUs next to this one are part of the trace; only their folder identifies them.
+        && !name.contains(".blktrace")
+    {
+        trace.path = name.to_owned();
+    }
+    moved.config_hash()
 }
 
 /// Hash of the trace, empty without one. Each file is read once.

@@ -116,12 +116,19 @@ pub fn verdict(difference: &Difference, confidence: f64) -> String {
     let direction = if relative.mean > 0.0 { "more" } else { "less" };
     let is_never_off = relative.mean == 0.0 && relative.deviation == 0.0;
     let text = match difference.p {
-        None if !difference.is_exact => "one seed cannot say",
+        // A note says once that one seed cannot tell.
+        None if !difference.is_exact => "-",
         _ if is_never_off => "the same",
         Some(_) if !difference.is_shown(confidence) => "no difference shown",
         _ => direction,
     };
     text.to_owned()
+}
+
+/// Verdict on the best value against the second best.
+pub(crate) fn best_verdict(difference: &Difference, confidence: f64) -> String {
+    let found = verdict(difference, confidence);
+    if found == "more" || found == "less" { "better".to_owned() } else { found }
 }
 
 /// A corrected p value; "-" without one.
@@ -136,14 +143,27 @@ pub fn p_value(difference: &Difference) -> String {
 /// A line about the test behind the verdicts in a table of `differences` comparisons.
 pub fn about_differences(differences: usize, confidence: f64) -> String {
     let level = rounded(100.0 * (1.0 - confidence));
-    let plural = if differences == 1 { "comparison" } else { "comparisons" };
     format!(
-        "Pairs of runs with the same seed, all else being the same. p: Student's t test on the pairs, corrected by Holm's \
-         method for {differences} {plural}; a verdict of more or less needs p < {level} %. ± is half of the {} % interval of the pairs' differences, over the \
-         baseline's mean, and not corrected.",
+        "Pairs of runs with the same seed, all else being the same. {} A verdict of more or less needs p < {level} %. \
+         ± is half of the {} % interval of the pairs' differences, over the baseline's mean, and not corrected.",
+        tested("the pairs", differences),
         confidence * 100.0
     )
 }
+
+/// A line about the test of the best against the second best in `differences` cells.
+pub(crate) fn corrected(differences: usize, confidence: f64) -> String {
+    let level = rounded(100.0 * (1.0 - confidence));
+    format!("{} \"better\" needs p < {level} %.", tested("pairs of runs with the same seed", differences))
+}
+
+fn tested(pairs: &str, differences: usize) -> String {
+    let plural = if differences == 1 { "comparison" } else { "comparisons" };
+    format!("p: Student's t test on {pairs}, corrected by Holm's method for {differences} {plural}.")
+}
+
+/// A line about comparisons of single runs, if other comparisons have several seeds.
+pub(crate) const ONE_SEED: &str = "Verdict \"-\": one seed cannot tell a difference from chance.";
 
 /// A line about configurations that are not compared: every other one differs in more than the compared key.
 /// `None` if all have partners.
@@ -262,7 +282,7 @@ mod tests {
         assert_eq!(difference(0.016, Some(0.06), false), "no difference shown");
         assert_eq!(difference(0.016, Some(0.004), false), "more");
         assert_eq!(difference(-0.016, Some(0.004), false), "less");
-        assert_eq!(difference(-0.016, None, false), "one seed cannot say");
+        assert_eq!(difference(-0.016, None, false), "-");
         assert_eq!(difference(0.0, Some(1.0), false), "the same");
         assert_eq!(difference(-0.016, None, true), "less");
         assert_eq!(difference(0.0, None, true), "the same");

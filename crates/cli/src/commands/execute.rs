@@ -130,7 +130,7 @@ pub(super) fn execute(asked: Experiment, file: &Path, common: &Common) -> Result
         stop: StopFlag::default(),
         log: events.log(),
         bar: (!common.quiet && is_terminal).then(ProgressBar::new_spinner),
-        estimate: (!common.quiet && !is_terminal).then(Estimate::default),
+        estimate: (!common.quiet && !is_terminal).then(|| Estimate::new(experiment)),
         phase: "",
     };
     let result = match image {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use strobe_lab::machine::Stopwatch;
 use strobe_lab::runner::Progress;
+use strobe_lab::{Amount, Experiment};
 
 /// Time before the rate of a phase is meaningful.
 const SETTLING: Duration = Duration::from_millis(1500);
@@ -62,26 +63,89 @@ fn left(done: u64, total: Option<u64>, elapsed: Duration) -> String {
 const PRINT_AFTER_S: f64 = 5.0;
 const LEFT_S_MIN: f64 = 5.0;
 
-#[derive(Default)]
+/// A phase that a run may have, with its length if known: mapping units or virtual time.
+struct Phase {
+    name: &'static str,
+    pages: Option<u64>,
+    ns: Option<u64>,
+}
+
+/// Phases of a run of `experiment`, in order. Rounds until a metric is steady have no known length.
+fn phases(experiment: &Experiment) -> Vec<Phase> {
+    let run = &experiment.run;
+    let units = u32::try_from(experiment.drive.logical_units()).unwrap_or(u32::MAX);
+    let of = |name, amount: Option<Amount>| {
+        let pages = amount.and_then(|amount| amount.pages(units));
+        Phase { name, pages, ns: amount.and_then(Amount::ns) }
+    };
+    let has_prefill = run.prefill.unwrap_or(experiment.workload.wants_prefill());
+    let default =
+        (experiment.workload.wants_prefill() && !run.until_worn()).then_some(Amount::Capacities(1.0));
+    [
+        has_prefill.then(|| of("prefill", Some(Amount::Capacities(1.0)))),
+        (!run.precondition.is_zero()).then(|| of("precondition", Some(run.precondition))),
+        (!run.warmup.is_zero()).then(|| of("warm-up", Some(run.warmup))),
+        run.until_steady.map(|_| of("settling", None)),
+        Some(of("measure", run.measure.or(default))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Prints the remaining time of a long phase once, with the phases that follow.
 pub(crate) struct Estimate {
+    phases: Vec<Phase>,
     phase: &'static str,
     since: Option<Stopwatch>,
     is_printed: bool,
 }
 
 impl Estimate {
+    pub(crate) fn new(experiment: &Experiment) -> Self {
+        Self { phases: phases(experiment), phase: "", since: None, is_printed: false }
+    }
+
     pub(crate) fn note(&mut self, progress: &Progress) -> Option<String> {
         if self.phase != progress.phase {
-            *self = Self { phase: progress.phase, since: Some(Stopwatch::start()), is_printed: false };
+            (self.phase, self.since, self.is_printed) = (progress.phase, Some(Stopwatch::start()), false);
         }
         // The number of settling rounds is unknown.
         if self.is_printed || self.phase == "settling" {
             return None;
         }
         let (done, total) = progress.extent()?;
-        let note = rest_note(self.phase, done, total, self.since.as_ref()?.wall_s());
-        self.is_printed = note.is_some();
-        note
+        let elapsed_s = self.since.as_ref()?.wall_s();
+        let note = rest_note(self.phase, done, total, elapsed_s)?;
+        self.is_printed = true;
+        let is_in_pages = progress.total.is_some();
+        Some(note + &following(&self.phases, self.phase, is_in_pages, elapsed_s / done as f64))
+    }
+}
+
+/// Phases after `phase`, and their time at the current speed if all have a length in the unit of progress.
+fn following(phases: &[Phase], phase: &str, is_in_pages: bool, s_per_unit: f64) -> String {
+    let Some(at) = phases.iter().position(|other| other.name == phase) else { return String::new() };
+    let later = &phases[at + 1..];
+    let names: Vec<&str> = later.iter().map(|phase| phase.name).collect();
+    let names = match names[..] {
+        [] => return String::new(),
+        [ref first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    };
+    let length = |phase: &Phase| if is_in_pages { phase.pages } else { phase.ns };
+    match later.iter().map(length).sum::<Option<u64>>() {
+        Some(units) => format!("; then {names}: about {} at this speed", wall(s_per_unit * units as f64)),
+        None => format!("; then {names}"),
+    }
+}
+
+fn wall(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} hours", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
     }
 }
 
@@ -91,15 +155,11 @@ fn rest_note(phase: &str, done: u64, total: u64, elapsed_s: f64) -> Option<Strin
         return None;
     }
     let left_s = elapsed_s * total.saturating_sub(done) as f64 / done as f64;
-    let rest = match left_s {
-        s if s < LEFT_S_MIN => return None,
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} hours", s / 3600.0),
-        s => format!("{:.0} days", s / 86_400.0),
-    };
+    if left_s < LEFT_S_MIN {
+        return None;
+    }
     let percent = u128::from(done) * 100 / u128::from(total.max(1));
-    Some(format!("note: {phase}: about {rest} more ({percent} % done)"))
+    Some(format!("note: {phase}: about {} more ({percent} % done)", wall(left_s)))
 }
 
 #[cfg(test)]
@@ -118,6 +178,28 @@ mod tests {
             rest_note("measure", u64::MAX / 4, u64::MAX, 6.0).as_deref(),
             Some("note: measure: about 18 s more (24 % done)")
         );
+    }
+
+    #[test]
+    fn the_phases_that_follow_are_named_with_their_time() {
+        let run = |text: &str| {
+            let table = format!("[drive]\npreset = \"generic-8g\"\n[run]\n{text}").parse().expect("TOML");
+            Experiment::from_table(table, &[], std::path::Path::new("")).expect("an experiment")
+        };
+        let experiment = run("precondition = \"2x\"\nwarmup = \"1x\"\nmeasure = \"3x\"");
+        let (phases, units) = (phases(&experiment), experiment.drive.logical_units() as f64);
+        // 10 s for each capacity.
+        let after = |phase: &str| following(&phases, phase, true, 10.0 / units);
+        assert_eq!(after("prefill"), "; then precondition, warm-up and measure: about 60 s at this speed");
+        assert_eq!(after("precondition"), "; then warm-up and measure: about 40 s at this speed");
+        assert_eq!(after("warm-up"), "; then measure: about 30 s at this speed");
+        assert_eq!((after("measure"), after("settling")), (String::new(), String::new()));
+        // A phase of another unit, or of unknown length, has no time.
+        let timed = self::phases(&run("prefill = false\nwarmup = \"10s\"\nmeasure = \"60s\""));
+        assert_eq!(following(&timed, "warm-up", false, 1e-9), "; then measure: about 60 s at this speed");
+        assert_eq!(following(&timed, "warm-up", true, 1.0), "; then measure");
+        let steady = self::phases(&run("until_steady = \"waf\""));
+        assert_eq!(following(&steady, "prefill", true, 1.0), "; then settling and measure");
     }
 
     #[test]

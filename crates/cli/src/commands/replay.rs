@@ -43,8 +43,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     closed_loop: bool,
     /// Queue depth, with --closed-loop [default: 1]
-    #[arg(long, value_name = "N")]
-    queue_depth: Option<u32>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    queue_depth: Option<i32>,
     /// Replay only this device of the trace, or "all"; several share the drive with an offset each: --device
     /// web.0@0 --device web.1@100g
     #[arg(long, value_name = "NAME[@OFFSET]|all")]
@@ -54,8 +54,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "D|Q|C")]
     action: Option<String>,
     /// Nanoseconds per time unit of the trace, instead of the format's own
-    #[arg(long, value_name = "NS")]
-    time_unit_ns: Option<u64>,
+    #[arg(long, value_name = "NS", allow_negative_numbers = true)]
+    time_unit_ns: Option<i64>,
     /// Names of the columns of a csv trace, such as time,op,lbn,len [default: those of its first line]
     #[arg(long, value_name = "NAMES", allow_hyphen_values = true)]
     columns: Option<String>,
@@ -76,8 +76,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "PART", allow_hyphen_values = true)]
     measure: Option<String>,
     /// Replay the trace N times in a row [default: 1]
-    #[arg(long, value_name = "N")]
-    repeat: Option<u32>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    repeat: Option<i32>,
     /// Write the whole drive once before the trace, to give garbage collection work
     #[arg(long)]
     prefill: bool,
@@ -110,10 +110,10 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if args.closed_loop {
         put("pacing", "closed".into());
     }
-    let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let whole = |number: i32| Value::Integer(number.into());
     for (key, value) in [
-        ("queue_depth", args.queue_depth.map(u64::from).map(whole)),
-        ("repeat", args.repeat.map(u64::from).map(whole)),
+        ("queue_depth", args.queue_depth.map(whole)),
+        ("repeat", args.repeat.map(whole)),
         ("late", args.late.clone().map(Value::String)),
         ("device", devices(&args.device)),
         ("columns", args.columns.clone().map(Value::String)),
@@ -121,7 +121,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         ("take", args.take.clone().map(Value::String)),
         ("speed", args.speed.map(Value::Float)),
         ("action", args.action.clone().map(Value::String)),
-        ("time_unit_ns", args.time_unit_ns.map(whole)),
+        ("time_unit_ns", args.time_unit_ns.map(Value::Integer)),
     ] {
         value.into_iter().for_each(|value| put(key, value));
     }

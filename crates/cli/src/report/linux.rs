@@ -30,9 +30,12 @@ pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
     for note in notes(result) {
         let _ = writeln!(out, "{}", style.warning(&in_lines(&note)));
     }
+    let speed = brief::speed(&result.jobs[0], result.time.virtual_ns);
+    let rates = speed.is_some().then(|| brief::labelled("rates", &averaged(result)));
     let parts = [
         Some(brief::amplification(result.waf, &result.drive, &result.nand, None, style)),
-        brief::speed(&result.jobs[0], result.time.virtual_ns),
+        speed,
+        rates,
         errors_line(&result.host).map(|line| style.warning(&line)),
         Some(flash(result)),
         Some(brief::wear(&result.wear, result.drive.nand.endurance_pe)),
@@ -53,6 +56,12 @@ pub fn linux_brief(result: &LinuxResult, style: Style) -> String {
     let next = "--full prints all numbers, --json out.json writes them, --report out.html draws them";
     let _ = write!(out, "\n{}\n{}", in_lines(next), style.faint(&in_lines(&origin(result))));
     trimmed(&out)
+}
+
+/// Time over which IOPS and MB/s are averaged.
+fn averaged(result: &LinuxResult) -> String {
+    let window = duration(result.time.virtual_ns as f64);
+    format!("averages over {window}: command and sync, idle time included")
 }
 
 fn flash(result: &LinuxResult) -> String {
@@ -163,8 +172,8 @@ pub fn linux_summary(result: &LinuxResult) -> String {
     };
     let _ = write!(
         out,
-        "\nThe measured window is the command and the sync after it, {} of {} since power-on{wall}. The guest's \
-         processor takes {processor}.",
+        "\nThe measured window is the command and the sync after it, {} of {} since power-on{wall}. IOPS and MB/s are \
+         averages over this window, idle time included. The guest's processor takes {processor}.",
         duration(result.time.virtual_ns as f64),
         duration(result.time.session_ns as f64),
     );

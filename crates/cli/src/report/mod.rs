@@ -343,6 +343,7 @@ fn series_picture(result: &RunResult) -> Option<String> {
     if let Some(steady) = &result.steady_state {
         let state = match (steady.reached, result.window.verdict) {
             (_, WindowVerdict::NothingCollected) => "nothing was collected",
+            (true, WindowVerdict::Transient) => "steady at the end, but not over the whole measured window",
             (true, _) => "steady state",
             (false, _) => "NOT yet steady",
         };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use strobe_report::Table;
 use strobe_sweep::words::{about_intervals, about_left_out, about_steadiness};
-use strobe_sweep::{Naming, Outputs, Plan, failures};
+use strobe_sweep::{Naming, Outputs, Plan, best_line, failures};
 
 use super::{broken, count, table, terminal_width, wrapped};
 
@@ -37,6 +37,9 @@ pub fn summary(plan: &Plan, outputs: &Outputs) -> String {
     let tables = strobe_sweep::tables(plan, summary, Naming::Paths);
     let (means, differences) = tables.split_at(1);
     let mut out: String = means.iter().map(written).collect();
+    if let Some(line) = best_line(plan, summary) {
+        let _ = writeln!(out, "\n{}", broken(&line, terminal_width()).join("\n"));
+    }
     let _ = writeln!(out, "\n{}", broken(&about_intervals(plan, summary), terminal_width()).join("\n"));
     if let Some(line) = about_steadiness(plan, summary) {
         let _ = writeln!(out, "{}", broken(&line, terminal_width()).join("\n"));

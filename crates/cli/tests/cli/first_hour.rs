@@ -130,6 +130,13 @@ fn the_headline_names_its_window_and_a_transient_is_called_that() {
     assert_eq!(early["window"]["verdict"], "transient");
     assert!(text.contains("over 32,000 host pages, 2.00 × of the capacity"), "{text}");
     assert!(text.contains("TRANSIENT") && text.contains("run.warmup"), "{text}");
+    // The end of the window is steady, the window as a whole is not.
+    let (mixed, text) = run(&["run.warmup=0", "run.measure=6x"]);
+    assert_eq!(
+        (&mixed["window"]["verdict"], &mixed["steady_state"]["reached"]),
+        (&"transient".into(), &true.into())
+    );
+    assert!(text.contains("steady at the end, but not over the whole measured window"), "{text}");
     let (late, text) = run(&["run.warmup=20x", "run.measure=10x"]);
     assert_eq!(late["window"]["verdict"], "steady", "{}", late["steady_state"]);
     assert!(!text.contains("TRANSIENT") && text.contains("steady state"), "{text}");

@@ -132,9 +132,20 @@ fn a_job_file_of_fio_runs() {
     one.says(&["one.fio: ignored", "direct, filename"]);
     let result = one.json();
     let config = &result["config"];
+    let jobs = config["jobs"].as_array().expect("jobs");
     for (key, value) in [("block_bytes", 8192), ("queue_depth", 8), ("flush_every", 32)] {
-        assert_eq!(config["workload"][key], value, "{config}");
+        assert_eq!(jobs[0][key], value, "{config}");
     }
+    // The job has its name, and the results of the same load without one.
+    assert_eq!((jobs.len(), &result["jobs"][0]["jobname"]), (1, &"writes".into()));
+    let summary = folder.strobe(&["run", "one.fio", "--drive", "drive.toml"]).ok();
+    assert!(summary.out.contains("writes: uniform writes"), "{}", summary.out);
+    let words = "--rw randwrite --bs 8k --iodepth 8 --ramp_time 100ms --fsync 32 --randseed 7 --runtime 1 --time_based";
+    let same = load(&folder, &words.split(' ').collect::<Vec<_>>()).ok().json();
+    for part in ["waf", "nand", "host"] {
+        assert_eq!(result[part], same[part], "{part}");
+    }
+    assert_eq!(result["time"]["virtual_ns"], same["time"]["virtual_ns"]);
     assert_eq!((&config["run"]["measure"], &config["run"]["warmup"]), (&"1s".into(), &"100ms".into()));
     assert_eq!(result["seed"], 7);
     folder.write(
@@ -176,7 +187,7 @@ fn a_job_file_that_asks_for_more_is_refused() {
         ("[a]\nsize=${SIZE}\n", &["line 2", "[a] size: ${SIZE} is not expanded; write its value"]),
         ("[a]\nrw=randrw\nfsync=1\n", &["fsync: it counts writes only"]),
         ("[a]\nrw=read\nruntime=1\n[b]\nrw=read\n", &["[b] has no runtime and no size", "give it one"]),
-        ("[a]\nrw=backwards\nruntime=1\n", &["bad.fio", "workload.rw", "backwards"]),
+        ("[a]\nrw=backwards\nruntime=1\n", &["bad.fio", "jobs[0].rw", "backwards"]),
         ("[a]\nrw=\n", &["[a] rw", "no value"]),
     ] {
         folder.write("bad.fio", text);

@@ -40,9 +40,15 @@ fn kill(signal: &str, id: &str) {
 fn a_sweep_prints_means_differences_and_files_and_its_rows_do_not_depend_on_workers() {
     let folder = folder();
     let ended = folder.strobe(&["sweep", "s.toml", "--workers", "3"]).ok();
-    for part in
-        ["greedy", "±", "waf, compared with victim greedy", "more", "s-sweep/rows.parquet", "s-sweep/waf.svg"]
-    {
+    for part in [
+        "greedy",
+        "±",
+        "best: victim greedy, program 200 µs (lowest WAF: ",
+        "waf, compared with victim greedy",
+        "more",
+        "s-sweep/rows.parquet",
+        "s-sweep/waf.svg",
+    ] {
         assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
     }
     folder.strobe(&["sweep", "s.toml", "--workers", "1", "--out", "one", "--quiet"]).ok();
@@ -137,6 +143,7 @@ fn the_page_of_a_large_sweep_has_its_best_configurations_and_a_filter() {
     let page = folder.read("large-sweep/report.html");
     let (_, best) = page.split_once("The 10 configurations with the lowest WAF").expect("a table");
     let (best, means) = best.split_once("</section>").expect("an end");
+    let (_, means) = means.split_once("<h2>Means</h2>").expect("the means");
     let rows: Vec<&str> = best.split("<tr>").skip(2).collect();
     assert_eq!(rows.len(), 10, "{best}");
     let waf =
@@ -150,6 +157,15 @@ fn the_page_of_a_large_sweep_has_its_best_configurations_and_a_filter() {
         wafs.iter().filter(|&&waf| waf < wafs[9]).count()
     );
     assert_eq!(page.matches("<input class=\"filter\"").count(), 1, "of the means, the only long table");
+    assert_eq!(page.matches("hidden>Nothing matches.</p>").count(), 1, "below the filter");
+    // Each heading of each table sorts its table.
+    let (tables, headings) =
+        (page.matches("<table class=\"sorted\">").count(), page.matches("</th>").count());
+    assert!(tables >= 4 && page.matches("<button class=\"sort\">").count() == headings, "{tables}");
+    let (_, cells) = page.split_once("<h2>Best victim by WAF</h2>").expect("a table");
+    let (cells, _) = cells.split_once("</section>").expect("an end");
+    assert_eq!(cells.matches("<tr>").count(), 9, "a row for each over-provisioning: {cells}");
+    assert!(cells.contains("<td>greedy</td>") && !cells.contains("verdict"), "one seed cannot tell: {cells}");
 }
 
 #[test]
@@ -172,7 +188,7 @@ fn keys_of_a_sweep_are_set_on_the_command_line() {
     let set =
         ["--set", "sweep.seeds=1", "--set", "drive.ftl.wear_leveling.kind=none", "--set", "run.measure=2x"];
     let ended = folder.strobe(&[&["sweep", "s.toml", "--out", "set"][..], &set].concat()).ok();
-    assert!(ended.out.contains("One seed each"), "{}", ended.out);
+    assert!(ended.out.contains("One seed each") && !ended.out.contains("verdict"), "{}", ended.out);
     let page = folder.read("set/report.html");
     for part in ["4 runs of 4", "kind = &quot;none&quot;", "measure = &quot;2x&quot;"] {
         assert!(page.contains(part), "{part} is missing in {page}");

@@ -100,6 +100,13 @@ fn several_devices_share_the_drive_with_an_offset_each() {
     assert_eq!(placed["requests"]["write"], 100);
     assert_eq!(placed["span_bytes"], 128 * 1024 + 20 * 4096);
     assert!(placed["notes"].is_null(), "{placed}");
+    // web ends at 76 KiB, and db begins 4 KiB after its offset.
+    let close = trace(&folder, &["--device", "web@0", "--device", "db@64k"]);
+    let note = close["notes"][0].as_str().expect("a note");
+    let wanted = "the devices web and db overlap: both use the same 8.0 KiB of the drive; place db behind web: \
+                  --device db@128KiB";
+    assert_eq!(note, wanted);
+    assert!(trace(&folder, &["--device", "web@0", "--device", "db@128KiB"])["notes"].is_null());
     let all = trace(&folder, &["--device", "all"]);
     assert_eq!(all["span_bytes"], 20 * 4096);
     let note = all["notes"][0].as_str().expect("a note");
@@ -115,6 +122,41 @@ fn several_devices_share_the_drive_with_an_offset_each() {
     refused(&["--device", "web", "--device", "db@4k"], &["workload.device", "\"web\"", "with its offset"]);
     refused(&["--device", "web@0", "--device", "web@4k"], &["not in the list yet"]);
     refused(&["--device", "web@0", "--device", "db@15EiB"], &["workload.device", "with its offset"]);
+}
+
+#[test]
+fn refusals_name_the_key_the_value_and_the_cure() {
+    let folder = Folder::new();
+    let with = |text: &str, options: &[&str], expected: &[&str]| {
+        folder.write("t.csv", text);
+        replay(&folder, options).refused(expected);
+    };
+    let plain = "time,op,lbn,len\n0.1,w,0,8\n0.2,w,8,8\n";
+    let refused = |options: &[&str], expected: &[&str]| with(plain, options, expected);
+    refused(&["--device", "vol1@100"], &["workload.device = \"vol1@100\"", "512-byte sectors", "100g"]);
+    refused(
+        &["--device", "vol1@100k"],
+        &["no names of devices", "`--device vol1`", "leave it out", "--columns ...,device"],
+    );
+    refused(&["--take", "0s"], &["workload.take = \"0s\"", "longer than nothing", "leave it out"]);
+    refused(&["--measure", "0s"], &["run.measure = \"0s\"", "longer than nothing", "leave it out"]);
+    refused(
+        &["--set", "run.until_steady=waf"],
+        &["run.until_steady=waf", "left out with a trace", "workload.repeat", "run.warmup = \"2 repeats\""],
+    );
+    refused(&["--repeat", "-1"], &["--repeat -1", "workload.repeat = -1", "from 1 to 1000000"]);
+    refused(&["--closed-loop", "--queue-depth", "-1"], &["workload.queue_depth = -1", "from 1 to 65536"]);
+    refused(&["--time-unit-ns", "-5"], &["workload.time_unit_ns = -5", "from 1"]);
+    for options in [&[][..], &["--format", "csv"]] {
+        with("", options, &["empty", "again"]);
+        with("time,op,lbn,len\n", options, &["header line", "again"]);
+        with("time;op;lbn;len\n0.1;w;0;8\n", options, &["`;` does not separate columns", "tr ';' ','"]);
+    }
+    let decimals = "0,1;w;0;8\n0,2;w;8;8\n";
+    with(decimals, &["--columns", "time,op,lbn,len"], &["line 1", "tr ',;' '.,'"]);
+    // The cure works.
+    folder.write("t.csv", decimals.replace(',', ".").replace(';', ","));
+    assert_eq!(trace(&folder, &["--columns", "time,op,lbn,len"])["requests"]["write"], 2);
 }
 
 #[test]

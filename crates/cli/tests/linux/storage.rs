@@ -117,6 +117,8 @@ fn a_terabyte_boots_and_keeps_what_is_written() {
         "{said}"
     );
     assert!(summary.iter().all(|line| line.chars().count() <= 80), "{said}");
+    let rates = summary.iter().find(|line| line.starts_with("rates     averages over "));
+    assert!(rates.is_some_and(|line| line.ends_with("command and sync, idle time included")), "{said}");
     assert!(said.contains("\ndrive     tlc-nvme-1t, 931.5 GiB, "), "{said}");
     for part in
         ["\nWAF       1.", "\nwrite     ", "\nflash     ", "\nslowest   a ", "--full", "seed 1, root "]

@@ -41,12 +41,14 @@ defaults! {
         /// Length of the warm-up, during which the workload runs unmeasured. Host pages, "12x" capacities, or
         /// "10s" of virtual time. Host pages are mapping units written, and a partially written unit counts
         /// as one; for a workload without writes, units read or trimmed count. For a trace also "5000
-        /// requests", "10GiB" or "2 repeats" of it, and a time is one of the trace. Default 0.
+        /// requests", "10GiB" or "2 repeats" of it, and a time is one of the trace. "2 repeats" last until the
+        /// trace ends for the second time in this phase. Default 0.
         pub warmup: Amount = Amount::Pages(0);
         /// Length of the measured window: host pages as in run.warmup, "10x" capacities, or "60s" of virtual
-        /// time; for a trace also the parts of run.warmup. The window begins and ends without a pause; a
-        /// request counts if it completes within it. Default: "1x"; for traces, to the end; unlimited with one of the until
-        /// keys, or if every job has a runtime or io_bytes.
+        /// time; for a trace also the parts of run.warmup ("2 repeats": until the trace ends for the second
+        /// time after the window began, so the first may be a part of it). The window begins and ends
+        /// without a pause; a request counts if it completes within it. Default: "1x"; for traces, to the
+        /// end; unlimited with one of the until keys, or if every job has a runtime or io_bytes.
         pub measure: Option<Amount> = None;
         /// End the run at most 1024 requests after this many blocks have gone bad in use. A trace ends after
         /// `repeat` repetitions in any case. Default: no limit.
@@ -179,9 +181,17 @@ pub(super) fn check_times(experiment: &Experiment) -> Result<(), KeyError> {
         let allowed = "\"waf\" with run.timing = false: the other metrics need time";
         return Err(KeyError::value("run.until_steady", format!("\"{}\"", metric.name()), allowed, ""));
     }
-    if run.until_steady.is_some() && is_trace {
-        let allowed = "left out with a trace: it cannot continue until a metric is steady";
-        return Err(KeyError::value("run.until_steady", "given", allowed, ""));
+    if let Some(metric) = run.until_steady.filter(|_| is_trace) {
+        let allowed = "left out with a trace, which cannot continue until a metric is steady; set workload.repeat and \
+                       a warm-up such as run.warmup = \"2 repeats\"";
+        return Err(KeyError::value("run.until_steady", format!("\"{}\"", metric.name()), allowed, ""));
+    }
+    // 0 host pages are meant: such a run only prepares a drive.
+    let is_empty = |measure: &Amount| is_trace && measure.is_zero() && !matches!(measure, Amount::Pages(_));
+    if let Some(measure) = run.measure.filter(is_empty) {
+        let allowed = "longer than nothing, such as \"60s\" or \"5000 requests\"; leave it out to measure to the end of \
+                       the trace";
+        return Err(KeyError::value("run.measure", format!("\"{measure}\""), allowed, ""));
     }
     if let WorkloadConfig::Jobs(jobs) = &experiment.workload {
         for (at, job) in jobs.iter().enumerate() {

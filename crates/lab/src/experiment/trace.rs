@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strobe_ssd::KeyError;
 use strobe_ssd::schema::{self, check_name, parse_size};
-use strobe_types::{is_default, is_one};
+use strobe_types::{SECTOR_BYTES, is_default, is_one};
 use strobe_workload::trace::{self, Action};
 use toml::Table;
 
@@ -113,6 +113,11 @@ impl TraceConfig {
                 let allowed = "a part of the trace: \"5000 requests\", \"10GiB\" or a time such as \"2h\"";
                 return Err(KeyError::value(format!("workload.{key}"), value.to_string(), allowed, ""));
             }
+            if key == "take" && part.is_some_and(Amount::is_zero) {
+                let allowed =
+                    "longer than nothing, such as \"10s\"; leave it out to replay to the end of the trace";
+                return Err(KeyError::value("workload.take", value.to_string(), allowed, ""));
+            }
         }
         let mut config: Self = schema::read(table, schema::of::<TraceConfig>(), "workload")?;
         let formats: Vec<&str> = trace::FORMATS.iter().map(|format| format.name).collect();
@@ -159,10 +164,15 @@ impl Devices {
     }
 
     fn check(&self) -> Result<(), KeyError> {
-        let Self::Placed(names) = self else { return Ok(()) };
         let refuse = |given: &str, allowed: &str| {
             Err(KeyError::value("workload.device", format!("\"{given}\""), allowed, ""))
         };
+        if let Some((device, bytes)) = self.placed().find(|(_, offset)| !offset.is_multiple_of(SECTOR_BYTES))
+        {
+            let allowed = "at an offset of whole 512-byte sectors; a number without a unit is bytes, so write 100g for 100 GiB";
+            return refuse(&format!("{device}@{bytes}"), allowed);
+        }
+        let Self::Placed(names) = self else { return Ok(()) };
         if names.is_empty() {
             return refuse("[]", "at least one device, such as [\"web.0@0\"]");
         }

@@ -135,7 +135,7 @@ fn idle_note(idle: &[String]) -> Option<String> {
 
 const NO_RUNTIME: &str = "no runtime";
 
-/// Makes the experiment: [workload] for a single job that ends with the run, else [[jobs]].
+/// Makes the experiment: [workload] for options of a single job that ends with the run, else [[jobs]].
 fn assembled(mut jobs: Vec<Job>, target: &Target<'_>) -> Result<Load, String> {
     let mut load = Load::default();
     let (mut warmup, mut seed) = (None, None);
@@ -168,7 +168,8 @@ fn assembled(mut jobs: Vec<Job>, target: &Target<'_>) -> Result<Load, String> {
         // With different runtimes each job ends separately, and the run ends with the last job.
         None
     };
-    let is_alone = jobs.len() == 1 && measure.is_some() && !jobs[0].needs_table();
+    // A job of a file keeps its name, which only [[jobs]] have. Options name no job.
+    let is_alone = jobs.len() == 1 && measure.is_some() && !jobs[0].needs_table() && !target.is_file;
     let mut tables = Vec::new();
     for (at, mut job) in jobs.into_iter().enumerate() {
         if measure.is_none() {

@@ -263,6 +263,7 @@ impl Replay<'_, '_> {
             has_whole_seconds: times.has_whole_seconds(),
             has_whole_part: !is_complete || reader.has_whole_part(),
             overlapping: reader.overlapping(),
+            overlaps: reader.overlaps(),
             is_complete,
         })
     }

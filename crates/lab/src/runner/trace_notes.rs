@@ -1,8 +1,8 @@
 //! Notes on how a trace was read, and hints for a trace without requests.
 
-use strobe_workload::trace::{Action, SkipReason, TraceOptions, find_format};
+use strobe_workload::trace::{Action, Overlap, SkipReason, TraceOptions, find_format};
 
-use crate::experiment::{PacingName, TraceConfig};
+use crate::experiment::{Amount, PacingName, TraceConfig};
 use crate::fit::Changes;
 use crate::numbers::{count, duration};
 use crate::result::TraceResult;
@@ -17,6 +17,8 @@ pub(super) struct Pass {
     /// False if the trace ended before workload.take.
     pub(super) has_whole_part: bool,
     pub(super) overlapping: Option<(String, String)>,
+    /// Placed devices that share a part of the drive.
+    pub(super) overlaps: Vec<Overlap>,
     /// False if the measured window ended within the pass.
     pub(super) is_complete: bool,
 }
@@ -53,6 +55,7 @@ pub(super) fn add(summary: &mut TraceResult, config: &TraceConfig, options: &Tra
              --device {first}@0 --device {second}@100g"
         ));
     }
+    summary.notes.extend(overlap_note(&pass.overlaps));
     if config.pacing == PacingName::Open && pass.has_whole_seconds {
         summary.notes.push(
             "the trace's times are whole seconds: requests arrive in bursts, and latencies include the waiting in \
@@ -63,6 +66,34 @@ pub(super) fn add(summary: &mut TraceResult, config: &TraceConfig, options: &Tra
     let unit_ns = options.time_unit_ns.unwrap_or(format.time_unit_ns);
     if config.pacing == PacingName::Open {
         summary.notes.extend(unit_note(pass, summary.duration_ns, unit_ns));
+    }
+}
+
+/// Warns about placed devices that overlap: a write to one also overwrites data of the other.
+fn overlap_note(overlaps: &[Overlap]) -> Option<String> {
+    let Overlap { first, second, bytes, end } = overlaps.first()?;
+    let more = match overlaps.len() - 1 {
+        0 => String::new(),
+        1 => " (and 1 other pair overlaps)".to_owned(),
+        more => format!(" (and {more} other pairs overlap)"),
+    };
+    // The cure is a round offset, for example whole GiB of large devices.
+    let step = [1 << 30, 1 << 20, 1 << 16].into_iter().find(|step| end >= step).unwrap_or(1 << 12);
+    let offset = Amount::Bytes(end.next_multiple_of(step));
+    Some(format!(
+        "the devices {first} and {second} overlap: both use the same {} of the drive{more}; place {second} behind \
+         {first}: --device {second}@{offset}",
+        bytes_of(*bytes)
+    ))
+}
+
+/// Bytes with one decimal in a binary unit: "1.5 GiB".
+fn bytes_of(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0);
+    match unit {
+        Some((shift, name)) => format!("{:.1} {name}", bytes as f64 / f64::from(1u32 << shift)),
+        None => format!("{bytes} bytes"),
     }
 }
 
@@ -109,6 +140,10 @@ pub(super) fn nothing_hint(summary: &TraceResult, is_before: bool) -> String {
         return format!(" after {} times: a pipe cannot be repeated", summary.repetitions);
     }
     let mut hint = String::new();
+    let is_header = |reason: &String| *reason == SkipReason::Header.name();
+    if is_before && summary.skipped.keys().all(is_header) {
+        return ": the trace is empty or has only header lines; record or copy it again".to_owned();
+    }
     if !left_out.is_empty() {
         hint += &format!("; left out: {}", left_out.join(", "));
     }

@@ -298,6 +298,23 @@ impl Closed for Job {
 }
 
 #[test]
+fn a_pause_past_the_runtime_ends_with_it() {
+    let job = "[[jobs]]\nname = \"a\"\nrw = \"randread\"\nthinktime = \"10s\"\nruntime = \"50ms\"\n";
+    for end in ["io_bytes = 8192\n", ""] {
+        let result = run(&format!("{job}{end}"));
+        let read = &result.jobs[0].read;
+        assert_eq!((result.time.virtual_ns, read.total_ios, read.runtime), (50_000_000, 1, 50), "{end}");
+        assert_eq!(read.iops, Some(20.0), "{end}");
+    }
+    // A job behind a stonewall begins at the end of the runtime, or when the first has read all its bytes.
+    let next = "[[jobs]]\nname = \"b\"\nrw = \"randread\"\nio_bytes = 4096\nstonewall = true\n";
+    let result = run(&format!("{job}{next}"));
+    assert_eq!(result.time.virtual_ns, 50_000_000 + SERVICE_NS);
+    let result = run(&format!("{job}io_bytes = 4096\n{next}"));
+    assert_eq!(result.time.virtual_ns, 2 * SERVICE_NS);
+}
+
+#[test]
 fn rounds_go_on_until_something_is_steady() {
     // After a sequential fill, write amplification takes a while to reach the level of random writes.
     let keys = "[workload]\nkind = \"uniform\"\n[run]\nuntil_steady = \"waf\"\nmeasure = \"1x\"\n";

@@ -74,12 +74,14 @@ fn write_table(out: &mut String, table: &Table) {
         // The page's script hides the rows that do not have all words.
         let _ = write!(
             out,
-            "<input class=\"filter\" type=\"search\" placeholder=\"rows with these words\" aria-label=\"Filter rows\">"
+            "<input class=\"filter\" type=\"search\" placeholder=\"rows with these words\" aria-label=\"Filter rows\">\
+             <p class=\"note nothing\" hidden>Nothing matches.</p>"
         );
     }
-    let _ = write!(out, "<div class=\"scroll\"><table><thead><tr>");
+    let _ = write!(out, "<div class=\"scroll\"><table class=\"sorted\"><thead><tr>");
     for (name, is_number) in &table.columns {
-        let _ = write!(out, "<th{}>{}</th>", class(*is_number), escaped(name));
+        let _ =
+            write!(out, "<th{}><button class=\"sort\">{}</button></th>", class(*is_number), escaped(name));
     }
     let _ = write!(out, "</tr></thead><tbody>");
     for row in &table.rows {

@@ -64,9 +64,32 @@ function download(canvas, name) {
 }
 for (const input of document.querySelectorAll("input.filter")) input.addEventListener("input", () => {
   const words = input.value.toLowerCase().split(/\s+/).filter((word) => word);
+  let shown = 0;
   for (const row of input.parentElement.querySelectorAll("tbody tr")) {
     const parts = [...row.cells].flatMap((cell) => cell.textContent.toLowerCase().split(/\s+/));
     // A number must be equal; of a name a part is enough.
     row.hidden = !words.every((word) => parts.some((part) => isNaN(word) ? part.includes(word) : part === word));
+    if (!row.hidden) shown++;
   }
+  input.parentElement.querySelector(".nothing").hidden = shown > 0;
 });
+// The number that a cell begins with ("3.31", "+2 %", "< 0.001"), or its text. Empty cells come last.
+function sortKey(text) {
+  const number = /^[<*]?\s*([+-]?\d+(\.\d+)?(e[+-]?\d+)?)\*?(\s|%|$)/i.exec(text.trim().replace("−", "-"));
+  return number ? +number[1] : text.trim() === "-" ? "" : text.trim();
+}
+function compareCells(one, other) {
+  if (one === "" || other === "") return (one === "") - (other === "");
+  if (typeof one === "number" && typeof other === "number") return one - other;
+  return String(one).localeCompare(String(other), "en", { numeric: true });
+}
+for (const button of document.querySelectorAll("table.sorted .sort")) button.onclick = () => {
+  const head = button.parentElement, at = head.cellIndex, body = head.closest("table").tBodies[0];
+  const isDown = head.getAttribute("aria-sort") === "ascending";
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+  const keyed = [...body.rows].map((row) => [sortKey(row.cells[at].textContent), row]);
+  // Empty cells stay last in both directions.
+  const order = (one, other) => isDown && one !== "" && other !== "" ? compareCells(other, one) : compareCells(one, other);
+  keyed.sort(([one], [other]) => order(one, other)).forEach(([, row]) => body.append(row));
+};

@@ -2,7 +2,7 @@ use super::*;
 use strobe_sweep::tables;
 use strobe_sweep::words::{about_intervals, about_left_out};
 
-fn found(sweep: &str) -> (Arc<Plan>, Summary) {
+pub(super) fn found(sweep: &str) -> (Arc<Plan>, Summary) {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = plan(sweep);
     in_order(&plan, folder.path());
@@ -76,7 +76,7 @@ fn many_curves_are_divided_among_charts() {
         assert!(chart.curves.iter().all(|curve| curve.points.len() == 2) && chart.svg().is_some());
         assert_eq!(chart.over.as_deref(), Some("drive.ftl.over_provisioning"));
     }
-    assert!(drawn[1].title.ends_with(", write_fraction 0.8"), "{}", drawn[1].title);
+    assert!(drawn[1].title.ends_with(", write fraction 0.8"), "{}", drawn[1].title);
     let (plan, summary) = found(&format!("[sweep]\nx = \"workload.write_fraction\"\n{grid}"));
     let drawn = charts(&plan, &summary);
     // Six curves are distinguishable.

@@ -96,6 +96,14 @@ fn parse_columns(text: &str) -> Result<Vec<Column>, Reason> {
     Ok(columns)
 }
 
+/// Refuses a line with `;` between columns, as spreadsheets write where the comma is the decimal mark.
+pub(super) fn other_separator(line: &str) -> Option<Reason> {
+    let (from, to) = if line.contains(',') { (",;", ".,") } else { (";", ",") };
+    (line.matches(';').count() >= 2).then(|| {
+        format!("`;` does not separate columns; use commas or blanks, for example `tr '{from}' '{to}' < OLD > NEW`")
+    })
+}
+
 struct Rows {
     /// `None` before the header, if that names them.
     columns: Option<Vec<Column>>,
@@ -126,6 +134,9 @@ impl Rows {
             } else {
                 line.split_whitespace().collect::<Vec<_>>().join(",")
             };
+            if let Some(reason) = other_separator(line) {
+                return Err(reason);
+            }
             let names = parse_columns(&titles).map_err(|reason| {
                 let reason = if looks_like_header(&titles) { format!(" ({reason})") } else { String::new() };
                 format!(
@@ -136,6 +147,9 @@ impl Rows {
             self.columns = Some(names);
             return Ok(Line::Nothing);
         };
+        if is_first && let Some(reason) = other_separator(line) {
+            return Err(reason);
+        }
         let mut columns = if line.contains(',') { Columns::csv(line) } else { Columns::words(line) };
         let (mut time_ns, mut op, mut device) = (0, Op::Read, Device::Name(""));
         let (mut offset, mut length, mut unit, mut len_unit) = (0, 0, 1, None);

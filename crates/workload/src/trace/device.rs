@@ -46,6 +46,8 @@ pub(super) enum DeviceFilter {
     All(Option<String>, Option<String>),
     Named {
         chosen: Vec<Chosen>,
+        /// Index of the device of the last kept record.
+        last: usize,
         others: Vec<String>,
     },
 }
@@ -55,6 +57,21 @@ pub(super) struct Chosen {
     name: String,
     offset: u64,
     is_found: bool,
+    /// First byte and end of its requests, after the offset is added; `None` before the first.
+    span: Option<(u64, u64)>,
+}
+
+/// Two placed devices whose requests share a part of the drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Device with the lower offset.
+    pub first: String,
+    /// The other device.
+    pub second: String,
+    /// Length of the shared part in bytes.
+    pub bytes: u64,
+    /// End of the requests of `first`: from this offset on, `second` does not overlap it.
+    pub end: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -73,16 +90,20 @@ const NAMES_MAX: usize = 8;
 
 impl DeviceFilter {
     pub(super) fn new(options: &TraceOptions) -> Self {
-        let chosen = |name: &str, offset| Chosen { name: name.to_owned(), offset, is_found: false };
+        let chosen =
+            |name: &str, offset| Chosen { name: name.to_owned(), offset, is_found: false, span: None };
         match (&options.placed[..], options.device.as_deref()) {
             ([], None) => Self::Only(None),
             ([], Some("all")) => Self::All(None, None),
-            ([], Some(name)) => Self::Named { chosen: vec![chosen(name, 0)], others: Vec::new() },
+            ([], Some(name)) => Self::named(vec![chosen(name, 0)]),
             (placed, _) => {
-                let chosen = placed.iter().map(|device| chosen(&device.name, device.offset)).collect();
-                Self::Named { chosen, others: Vec::new() }
+                Self::named(placed.iter().map(|device| chosen(&device.name, device.offset)).collect())
             }
         }
+    }
+
+    fn named(chosen: Vec<Chosen>) -> Self {
+        Self::Named { chosen, last: 0, others: Vec::new() }
     }
 
     #[inline]
@@ -101,10 +122,11 @@ impl DeviceFilter {
                 *first = Some(device.to_string());
                 Verdict::Keep(0)
             }
-            Self::Named { chosen, others } => {
-                if let Some(found) = chosen.iter_mut().find(|chosen| device.is(&chosen.name)) {
-                    found.is_found = true;
-                    return Verdict::Keep(found.offset);
+            Self::Named { chosen, last, others } => {
+                if let Some(at) = chosen.iter().position(|chosen| device.is(&chosen.name)) {
+                    *last = at;
+                    chosen[at].is_found = true;
+                    return Verdict::Keep(chosen[at].offset);
                 }
                 if others.len() < NAMES_MAX && !others.iter().any(|other| device.is(other)) {
                     others.push(device.to_string());
@@ -114,10 +136,46 @@ impl DeviceFilter {
         }
     }
 
-    /// A chosen device that the trace does not have, and devices that it has.
+    /// Extends the span of the device of the last kept record, if devices are placed.
+    #[inline]
+    pub(super) fn extend(&mut self, from: u64, bytes: u64) {
+        if let Self::Named { chosen, last, .. } = self
+            && chosen.len() > 1
+            && bytes > 0
+        {
+            let span = &mut chosen[*last].span;
+            let (low, high) = span.unwrap_or((from, from));
+            *span = Some((low.min(from), high.max(from + bytes)));
+        }
+    }
+
+    /// Pairs of placed devices that overlap.
+    pub(super) fn overlaps(&self) -> Vec<Overlap> {
+        let Self::Named { chosen, .. } = self else { return Vec::new() };
+        let mut spans: Vec<(&Chosen, u64, u64)> =
+            chosen.iter().filter_map(|chosen| chosen.span.map(|(low, high)| (chosen, low, high))).collect();
+        spans.sort_by_key(|(chosen, ..)| chosen.offset);
+        let mut found = Vec::new();
+        for (at, &(first, first_low, first_high)) in spans.iter().enumerate() {
+            for &(second, second_low, second_high) in &spans[at + 1..] {
+                let bytes = first_high.min(second_high).saturating_sub(first_low.max(second_low));
+                if bytes > 0 {
+                    let [first, second] = [first, second].map(|device| printable(device.name.as_bytes()));
+                    found.push(Overlap { first, second, bytes, end: first_high });
+                }
+            }
+        }
+        found
+    }
+
+    /// A chosen device that the trace does not have, and devices that it has. These are empty if the records
+    /// have no device.
     pub(super) fn missed(&self) -> Option<(&str, String)> {
-        let Self::Named { chosen, others } = self else { return None };
+        let Self::Named { chosen, others, .. } = self else { return None };
         let missed = chosen.iter().find(|chosen| !chosen.is_found)?;
+        if others.iter().any(String::is_empty) {
+            return Some((missed.name.as_str(), String::new()));
+        }
         let found = chosen.iter().filter(|chosen| chosen.is_found).map(|chosen| &chosen.name);
         let names: Vec<String> =
             found.chain(others).map(|name| format!("`{}`", printable(name.as_bytes()))).collect();
@@ -183,6 +241,23 @@ mod tests {
         assert_eq!(two.missed(), Some(("b", "`a`".to_owned())));
         assert_eq!(two.judge("b".into()), Verdict::Keep(4096));
         assert_eq!(two.missed(), None);
+    }
+
+    #[test]
+    fn placed_devices_that_share_a_part_of_the_drive_are_found() {
+        let mut filter = filter(None, &[("b", 8192), ("a", 0), ("c", 1 << 20)]);
+        assert_eq!(filter.overlaps(), []);
+        let mut write = |name: &str, from: u64, bytes: u64| {
+            let Verdict::Keep(moved) = filter.judge(name.into()) else { panic!("{name} is placed") };
+            filter.extend(moved + from, bytes);
+            filter.overlaps()
+        };
+        assert_eq!(write("a", 0, 8192), []);
+        assert_eq!(write("b", 0, 4096), []);
+        assert_eq!(write("a", 1 << 20, 0), [], "a flush or an empty request touches nothing");
+        let (first, second) = ("a".to_owned(), "b".to_owned());
+        let overlap = Overlap { first, second, bytes: 1024, end: 9216 };
+        assert_eq!(write("a", 8192, 1024), [overlap]);
     }
 
     #[test]

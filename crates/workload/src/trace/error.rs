@@ -117,6 +117,17 @@ pub enum TraceError {
         /// The line, or the record in hexadecimal.
         text: String,
     },
+    /// A device is selected, but the records have none.
+    #[error(
+        "trace {name} has no names of devices, so `--device {device}` (workload.device) matches nothing: leave it \
+         out, or name the column of devices (format csv: `--columns ...,device`)"
+    )]
+    NoDevices {
+        /// Name of the trace.
+        name: String,
+        /// Selected device.
+        device: String,
+    },
     /// The selected device is not in the trace.
     #[error("trace {name} has no device `{device}`, but {known}; correct `--device`")]
     NoSuchDevice {

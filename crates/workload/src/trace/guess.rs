@@ -7,7 +7,7 @@ use super::error::Position;
 use super::input::Input;
 use super::line::Line;
 use super::problem::{Problem, Reason};
-use super::{FORMATS, Format, SkipReason, TraceError, TraceOptions, oracle_general, per_cpu};
+use super::{FORMATS, Format, SkipReason, TraceError, TraceOptions, csv, oracle_general, per_cpu};
 
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
@@ -66,6 +66,10 @@ pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
     // A pipe can be read only once.
     let is_pipe = path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
     let start = if is_pipe { Vec::new() } else { start_of(path)? };
+    if start.is_empty() && !is_pipe {
+        let path = path.display();
+        return Err(NoFormat::Unclear(format!("{path} is empty; record or copy the trace again")));
+    }
     let names: Vec<&'static str> = all_fitting(&start).iter().map(|format| format.name).collect();
     let looks = match names[..] {
         [name] => return Ok(name),
@@ -76,6 +80,13 @@ pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
                 path.display()
             ),
             None if is_pipe => "a pipe is read only once; `strobe list formats` has the names".to_owned(),
+            None if is_header_only(&start) => {
+                format!("{} has a header line only; record or copy the trace again", path.display())
+            }
+            None if separator_of(&start).is_some() => {
+                let reason = separator_of(&start).unwrap_or_default();
+                format!("{} is a table, but {reason}", path.display())
+            }
             None => format!(
                 "{} fits no format of `strobe list formats`; of columns of your own give the names: --format csv \
                  --columns time,op,lbn,len",
@@ -85,6 +96,18 @@ pub fn only_format(path: &Path) -> Result<&'static str, NoFormat> {
         [ref others @ .., last] => format!("{} may be {} or {last}", path.display(), others.join(", ")),
     };
     Err(NoFormat::Unclear(looks))
+}
+
+/// True if the only line names columns.
+fn is_header_only(start: &[u8]) -> bool {
+    let line = std::str::from_utf8(start.trim_ascii()).unwrap_or_default();
+    !line.contains('\n') && csv::check_columns(line).is_ok()
+}
+
+/// Reason why the first line is no row of columns, if its separator is the fault.
+fn separator_of(start: &[u8]) -> Option<Reason> {
+    let line = start.split(|&byte| byte == b'\n').next()?;
+    csv::other_separator(std::str::from_utf8(line).ok()?)
 }
 
 const MISFITS_MAX: usize = 3;

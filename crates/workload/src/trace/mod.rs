@@ -50,6 +50,7 @@ mod vscsi;
 mod zstd;
 
 pub use detail::Detail;
+pub use device::Overlap;
 pub use error::{Position, TraceError};
 pub use format::Format;
 pub use formats::{FORMATS, find_format};

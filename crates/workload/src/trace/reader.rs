@@ -6,7 +6,7 @@ use strobe_types::Op;
 
 use super::csv;
 use super::detail::Detail;
-use super::device::{DeviceFilter, Verdict};
+use super::device::{DeviceFilter, Overlap, Verdict};
 use super::formats::find_format;
 use super::guess::guess;
 use super::input::Input;
@@ -179,6 +179,11 @@ impl TraceReader {
         self.devices.overlapping().map(|(first, second)| (shown(first), shown(second)))
     }
 
+    /// Pairs of placed devices whose requests so far share a part of the drive.
+    pub fn overlaps(&self) -> Vec<Overlap> {
+        self.devices.overlaps()
+    }
+
     #[inline]
     fn step(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let line = match self.source.next() {
@@ -229,6 +234,10 @@ impl TraceReader {
                 return Ok(None);
             }
         }
+        self.devices.extend(offset, bytes);
+        if let Detail::CopyTo(to) = detail {
+            self.devices.extend(to, bytes);
+        }
         // Times are relative to the first kept record; a decrease is reported, not corrected.
         let (first_ns, largest_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
         self.times_ns = Some((first_ns, largest_ns.max(time_ns)));
@@ -247,6 +256,9 @@ impl TraceReader {
         self.ended = true;
         match self.devices.missed() {
             None => Ok(()),
+            Some((device, known)) if known.is_empty() => {
+                Err(TraceError::NoDevices { name: self.name.clone(), device: device.into() })
+            }
             Some((device, known)) => {
                 Err(TraceError::NoSuchDevice { name: self.name.clone(), device: device.into(), known })
             }

@@ -124,6 +124,12 @@ impl Job {
         self.runtime_ns.is_some() || self.left_bytes.is_some()
     }
 
+    /// End of a job whose pause lasts longer than its runtime. Until then the job is neither due nor over.
+    pub(super) fn pause_ends(&self, now: SimTime) -> Option<SimTime> {
+        let is_pausing = self.begin != NEVER && self.think.until >= self.end && self.left_bytes != Some(0);
+        (is_pausing && self.end != NEVER && now < self.end).then_some(self.end)
+    }
+
     #[inline]
     fn is_over(&self, now: SimTime) -> bool {
         now >= self.end || self.left_bytes == Some(0)

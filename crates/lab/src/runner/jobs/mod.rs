@@ -179,7 +179,9 @@ impl Jobs {
             let (job, issue_at) = earliest(&self.due, self.now);
             let event_at = host.drive.next_event().unwrap_or(NEVER);
             let interval_end = host.interval_end().unwrap_or(NEVER);
-            if issue_at == NEVER && self.outstanding == 0 {
+            let is_idle = issue_at == NEVER && self.outstanding == 0;
+            let pause_end = if is_idle { self.pause_end() } else { None };
+            if is_idle && pause_end.is_none() {
                 // No job can issue and no completion is pending: the group has ended, and jobs behind a
                 // stonewall start.
                 if self.start_next_group() {
@@ -188,6 +190,8 @@ impl Jobs {
                 self.ended(end)?;
                 break;
             }
+            // A job that pauses past its runtime ends with the runtime, and time passes until then.
+            let issue_at = pause_end.unwrap_or(issue_at);
             // The state does not change before the next event, so a due frame may be taken now.
             let next = issue_at.min(event_at).min(end);
             if let Some(due) = host.xray_due().filter(|&due| due <= next && next != NEVER) {
@@ -209,10 +213,17 @@ impl Jobs {
                 self.advance(host, event_at)?;
             } else {
                 self.now = issue_at;
-                self.issue(host, job)?;
+                if pause_end.is_none() {
+                    self.issue(host, job)?;
+                }
             }
         }
         self.poll(host)
+    }
+
+    /// Last end of the jobs that pause past their runtime.
+    fn pause_end(&self) -> Option<SimTime> {
+        self.jobs.iter().filter_map(|job| job.pause_ends(self.now)).max()
     }
 
     fn ended(&self, end: SimTime) -> Result<(), Stop> {

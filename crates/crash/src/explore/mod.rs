@@ -9,6 +9,7 @@
 //! Lines printed before a cut count as acknowledged, because a line is received before any later request from
 //! the guest. The user's check compares the volume with these lines.
 
+mod commands;
 mod cut_points;
 mod error;
 mod examine;

@@ -1,6 +1,5 @@
 //! A drive wrapper that takes snapshots of the state after a power cut at chosen flash operations.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use strobe_ftl::{CheckError, Recovery, RecoveryError, WearSummary};
@@ -8,17 +7,14 @@ use strobe_ssd::{
     Command, CommandError, CommandKind, Completion, Device, DriveStats, HostCounts, Inspect, Latency,
     LimitsConfig, PowerCut, Range, ReclaimUnits, Simulated, Verdict,
 };
-use strobe_types::{Geometry, Lba, SECTOR_BYTES, SimTime, StopFlag};
+use strobe_types::{Geometry, Lba, SimTime, StopFlag};
 
-use super::file_log::{FileLog, UnderWay};
+use super::commands::Commands;
+use super::file_log::FileLog;
 use super::hear::lock;
 use super::kinds::{Kind, Recorded};
-use super::line::Origin;
-use super::pending::{Pending, Piece};
+use super::pending::Pending;
 use super::place::Place;
-
-/// Most bytes of unflushed data that are kept to be compared; writes beyond are not.
-const HELD_MAX: usize = 256 << 20;
 
 pub(super) struct Snapshot {
     /// Interrupted flash operation, or the number after the program's last one.
@@ -49,24 +45,6 @@ pub(super) struct RunLog {
     /// Kind of each operation, if `keeps_data` is false.
     pub(super) kinds: Recorded,
     commands: Commands,
-}
-
-/// Commands of a run, and the writes that a power cut may lose.
-#[derive(Default)]
-struct Commands {
-    under_way: BTreeMap<u64, UnderWay>,
-    /// Writes and trims in flight or not covered by a flush, in order of submission.
-    pending: Vec<Pending>,
-    /// Bytes of data in `pending`.
-    held: usize,
-    /// Number of completed writes.
-    writes: u64,
-    /// Number of writes covered by flushes.
-    covered: u64,
-    /// In-flight flushes by tag, with the number of writes completed before their submission.
-    flushes: BTreeMap<u64, u64>,
-    /// In-flight writes that are durable on completion, by tag.
-    durable: BTreeSet<u64>,
 }
 
 impl RunLog {
@@ -158,68 +136,6 @@ impl RunLog {
                 commands.writes += u64::from(complete.command == "write");
             }
             _ => {}
-        }
-    }
-}
-
-impl Commands {
-    /// Ends a write that is durable, or failed. It stays as one of unknown content where it covers others.
-    fn settle(&mut self, tag: u64, is_ok: bool) {
-        let is_of = |write: &Pending| write.tag == tag && write.completed.is_none();
-        let range = |write: &Pending| (write.piece.lba, write.piece.lba + write.piece.sectors);
-        let ranges: Vec<(u64, u64)> = self.pending.iter().filter(|write| is_of(write)).map(range).collect();
-        let overlaps = |write: &Pending| {
-            let (from, to) = range(write);
-            ranges.iter().any(|(first, end)| from < *end && *first < to)
-        };
-        if is_ok && !self.pending.iter().any(|write| !is_of(write) && overlaps(write)) {
-            self.retain(|write| !is_of(write));
-            return;
-        }
-        let writes = self.writes;
-        for write in self.pending.iter_mut().filter(|write| is_of(write)) {
-            write.data = None;
-            write.completed = Some(writes);
-        }
-        self.retain(|_| true);
-    }
-
-    fn retain(&mut self, keep: impl Fn(&Pending) -> bool) {
-        self.pending.retain(keep);
-        self.held = self.pending.iter().filter_map(|write| write.data.as_ref()).map(|data| data.len()).sum();
-    }
-
-    /// Records a submitted write, trim or copy of `range`. Without `data` the new content is not known.
-    fn written(&mut self, tag: u64, range: Range, pieces: Vec<Piece>, data: Option<&[u8]>) {
-        let (first, sectors) = (range.lba.get(), u64::from(range.sectors));
-        let mut at = first;
-        let mut add = |piece: Piece| {
-            let from = ((piece.lba - first) * SECTOR_BYTES) as usize;
-            let length = (piece.sectors * SECTOR_BYTES) as usize;
-            let data = data.filter(|_| self.held + length <= HELD_MAX);
-            let data: Option<Arc<[u8]>> = data.and_then(|data| data.get(from..from + length)).map(Into::into);
-            self.held += data.as_ref().map_or(0, |data| data.len());
-            self.pending.push(Pending { tag, piece, data, completed: None });
-        };
-        let nobody =
-            Origin { process: String::new(), kind: "none".to_owned(), inode: 0, path: String::new() };
-        let unknown = |lba, sectors| Piece { lba, sectors, origin: nobody.clone(), offset: None };
-        for piece in pieces {
-            // A request is cut to the command, which may be a part of it.
-            let from = piece.lba.max(at);
-            let to = (piece.lba + piece.sectors).min(first + sectors);
-            if from >= to {
-                continue;
-            }
-            if from > at {
-                add(unknown(at, from - at));
-            }
-            let offset = piece.offset.map(|offset| offset + (from - piece.lba) * SECTOR_BYTES);
-            add(Piece { lba: from, sectors: to - from, offset, ..piece });
-            at = to;
-        }
-        if at < first + sectors {
-            add(unknown(at, first + sectors - at));
         }
     }
 }

@@ -96,6 +96,9 @@ class CrashOptions(Guest, total=False):
     strict_names: bool
     keep: Path
     lying_flushes: bool
+    drives: str
+    junit: Path
+    sarif: Path
     check_limit: int
     workers: int
 

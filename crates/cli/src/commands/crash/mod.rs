@@ -67,7 +67,7 @@ pub(crate) struct CrashArgs {
     cuts: Option<u32>,
     /// End after TIME on the clock per file system, such as 120s or 5m. Cuts are chosen in rounds, each between those before.
     /// The number of cuts then depends on the machine
-    #[arg(long, value_name = "TIME", value_parser = cuts::wall_time, conflicts_with_all = ["at", "faults", "explore", "until_first"])]
+    #[arg(help_heading = CUTS, long, value_name = "TIME", value_parser = cuts::wall_time, conflicts_with_all = ["at", "faults", "explore", "until_first"])]
     budget: Option<std::time::Duration>,
     /// Cut power at these flash operations. spread: evenly spaced ones. random: random ones, by --seed.
     /// flushes, lines: the first that begins after each flush or printed line. all: every operation,

@@ -2,7 +2,7 @@
 //!
 //! 1. [`Line::parse`] reads a line of the kernel's file log.
 //! 2. [`FileLog`] keeps the state needed at a cut: requests that the drive has not seen, running syncs, the
-//!    last completed call, data not sent to the drive ([`Unsent`]), and unsynced names ([`Names`]).
+//!    last call, data not sent to the drive ([`Unsent`]), and unsynced names ([`Names`]).
 
 use std::collections::BTreeMap;
 

@@ -48,7 +48,7 @@ pub struct Found {
     pub unsent: Vec<UnsentData>,
     /// Running syncs; empty if the kernel does not report them.
     pub syncs: Vec<FileCall>,
-    /// Last completed call on a file, if the kernel reports it.
+    /// Last call on a file, if the kernel reports it. A write may still be running.
     pub last_call: Option<FileCall>,
     /// Number of new or moved names not covered by a sync.
     pub unsynced_names: usize,

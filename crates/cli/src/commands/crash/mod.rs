@@ -152,7 +152,8 @@ pub(crate) struct CrashArgs {
     /// Write JUnit XML to FILE: a test case for each cut
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-", conflicts_with_all = ["faults", "explore"])]
     junit: Option<String>,
-    /// Write SARIF to FILE: each kind of damage at its line of source, if the program has debug information
+    /// Write SARIF to FILE: each kind of damage, at the lines of source whose data was not sent to the drive, if
+    /// the program has debug information
     #[arg(help_heading = OUTPUT, long, value_name = "FILE|-", conflicts_with_all = ["faults", "explore"])]
     sarif: Option<String>,
     /// Print every cut with its full reason, including good ones

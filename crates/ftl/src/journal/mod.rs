@@ -19,7 +19,8 @@ pub(crate) use trims::{SharedWords, Trims, TrimsDemand};
 use strobe_nand::{Cause, Nand, When};
 use strobe_types::{Geometry, Stored};
 
-use format::{Clock, Content, HEADER, LogPage, Record, paginate};
+pub(crate) use format::Clock;
+use format::{Content, HEADER, LogPage, Record, paginate};
 
 /// Journal pages per checkpoint segment. More means fewer programs and a larger region.
 const JOURNAL_PAGES_PER_SEGMENT: u32 = 3;

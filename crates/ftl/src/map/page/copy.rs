@@ -30,24 +30,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             if self.core.store.is_paged() {
                 let next = self.look_up_copied(now, source, destination)?;
-                arrived = self.core.nand.both(arrived, next);
+                arrived = self.core.both(arrived, next);
                 // Fetching entries may collect, which may have moved the page last read.
                 page_read = None;
             }
             // An unmapped source leaves its destination unmapped.
-            if self.core.map.locate(source).is_none() {
+            if self.core.map().locate(source).is_none() {
                 let next = self.pager().look_up_changed(now, destination);
-                finished = self.core.nand.both(finished, next);
+                finished = self.core.both(finished, next);
                 self.core.unmap(destination);
                 let next = self.core.commit_if_full(now)?;
-                finished = self.core.nand.both(finished, next);
+                finished = self.core.both(finished, next);
                 continue;
             }
             match self.share(source, destination) {
                 Ok(()) => {
                     self.core.stats.copies.logical_units += 1;
                     let next = self.core.commit_if_full(now)?;
-                    finished = self.core.nand.both(finished, next);
+                    finished = self.core.both(finished, next);
                     continue;
                 }
                 Err(Unshared::ThirdOwner) => self.core.stats.copies.third_owner_units += 1,
@@ -55,40 +55,40 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
                 Err(Unshared::Physical) => {}
             }
             self.core.stats.copies.physical_units += 1;
-            let Some(ppa) = self.core.map.locate(source) else { continue };
+            let Some(ppa) = self.core.map().locate(source) else { continue };
             // One read covers consecutive units on the same page.
-            let page = (self.core.nand.geometry().page_of(ppa), self.core.nand.part_of(ppa));
+            let page = (self.core.nand().geometry().page_of(ppa), self.core.nand().part_of(ppa));
             if page_read.replace(page) != Some(page) {
                 // With demand paging, the entries of later units are not fetched yet, so each unit is read
                 // alone.
                 let more = if self.core.store.is_paged() { 1 } else { Self::COPY_UNITS - units.len() };
                 let wanted = self.wanted_of_copy(source, destination, (count - offset).min(more as u32));
-                let next = self.core.nand.read(now, page.0, wanted, Cause::Copy).when;
-                arrived = self.core.nand.both(arrived, next);
+                let next = self.core.read(now, page.0, wanted, Cause::Copy).when;
+                arrived = self.core.both(arrived, next);
             }
-            if self.core.nand.has_losses() && self.core.nand.is_lost(ppa) {
-                let at = self.core.nand.both(finished, arrived);
+            if self.core.nand().has_losses() && self.core.nand().is_lost(ppa) {
+                let at = self.core.both(finished, arrived);
                 return Err(FtlError::Unreadable { lpn: source, at });
             }
-            units.push(Unit { lpn: destination, payload: self.core.nand.payload(ppa) });
+            units.push(Unit { lpn: destination, payload: self.core.nand().payload(ppa) });
             if units.len() >= Self::COPY_UNITS {
                 let next = self.write_copied(arrived, &mut units)?;
-                finished = self.core.nand.both(finished, next);
+                finished = self.core.both(finished, next);
                 // Garbage collection may have moved the page last read.
                 page_read = None;
             }
         }
         let written = self.write_copied(arrived, &mut units)?;
-        Ok(self.core.nand.both(finished, written))
+        Ok(self.core.both(finished, written))
     }
 
     /// Parts of `source`'s page that one read transfers: up to `count` consecutive units to copy.
     fn wanted_of_copy(&self, source: Lpn, destination: Lpn, count: u32) -> Wanted {
-        let nand = &self.core.nand;
+        let nand = self.core.nand();
         let mut wanted = Wanted::NONE;
         let mut read = None;
         for offset in 0..count {
-            let Some(ppa) = self.core.map.locate(source.plus(offset)) else { break };
+            let Some(ppa) = self.core.map().locate(source.plus(offset)) else { break };
             let place = (nand.geometry().page_of(ppa), nand.part_of(ppa));
             // A unit that can be shared needs no read.
             let is_shared = || self.check_share(source.plus(offset), destination.plus(offset)).is_ok();
@@ -101,13 +101,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     }
 
     fn look_up_copied(&mut self, now: When, source: Lpn, destination: Lpn) -> Done {
-        if !self.core.store.is_paged() || self.core.map.sharing.is_none() {
+        if !self.core.store.is_paged() || self.core.map().sharing.is_none() {
             return Ok(self.pager().look_up(now, source, 1));
         }
         // A logical copy also changes the map entries of both units, so these must be cached.
         let first = self.pager().use_entry(now, source)?;
         let second = self.pager().use_changed(now, destination)?;
-        Ok(self.core.nand.both(first, second))
+        Ok(self.core.both(first, second))
     }
 
     const COPY_UNITS: usize = 256;
@@ -123,8 +123,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         if source == destination {
             return Ok(None);
         }
-        let (held, replaced) = (self.core.map.get(source), self.core.map.get(destination));
-        let (Some(sharing), Some(ppa)) = (&self.core.map.sharing, held) else {
+        let (held, replaced) = (self.core.map().get(source), self.core.map().get(destination));
+        let (Some(sharing), Some(ppa)) = (&self.core.map().sharing, held) else {
             return Err(Unshared::Physical);
         };
         if sharing.vpn(ppa).is_some() {
@@ -141,17 +141,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let Some(ppa) = self.check_share(source, destination)? else { return Ok(()) };
         // The old unit of `destination` is released first: the share may need its virtual entry.
         self.core.unmap(destination);
-        let sharing = self.core.map.sharing.as_mut().ok_or(Unshared::Physical)?;
-        let vpn = sharing.share(ppa, [source, destination]).ok_or(Unshared::MapFull)?;
-        let entry = sharing.entry(vpn);
-        self.core.map.mapped += 1;
-        for lpn in [source, destination] {
-            self.core.map.set(lpn, entry);
-            self.core.store.record_name(lpn, false);
-            self.core.store.unit_shared(lpn);
-        }
-        self.core.store.entry_moved(vpn.get());
-        self.core.store.owners_changed(self.core.nand.geometry().block_of(ppa));
-        Ok(())
+        if self.core.share(ppa, [source, destination]) { Ok(()) } else { Err(Unshared::MapFull) }
     }
 }

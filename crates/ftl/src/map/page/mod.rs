@@ -26,7 +26,6 @@ use strobe_nand::{Nand, Payload, PowerCuts, Unit, When};
 use strobe_types::{BlockId, Lpn, Ppa, SimTime, State};
 
 use self::core::Core;
-use self::core::blocks::BlockState;
 use self::core::check::Checker;
 pub use self::core::config::{PageMapConfig, Refresh};
 pub use self::core::handles::Handles;
@@ -103,20 +102,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         };
         let mut core = Core::new(nand, policy, placement, config, store);
         core.capacity().check()?;
-        // Static SLC blocks go to the erased pool of the cache, all others to the common pool.
-        let free: Vec<BlockId> = core.blocks.usable().collect();
-        for block in free {
-            if core.is_reserved(block) {
-                core.reserve(block);
-            } else {
-                core.blocks.put_free(block, core.nand.geometry(), 0);
-            }
-        }
+        core.free_all();
         Ok(Self::of(core))
     }
 
     fn of(core: Core<N, V>) -> Self {
-        let geometry = core.nand.geometry();
+        let geometry = core.nand().geometry();
         let row_pages = core.config.batch(geometry.spec().planes_per_die);
         let background =
             Background::new(core.space.watermarks, row_pages, core.streams.ids().len(), geometry);
@@ -143,11 +134,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     type Nand = N;
 
     fn nand(&self) -> &N {
-        &self.core.nand
+        self.core.nand()
     }
 
     fn nand_mut(&mut self) -> &mut N {
-        &mut self.core.nand
+        self.core.nand_mut()
     }
 
     fn logical_units(&self) -> u32 {
@@ -214,7 +205,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
             return self.trim_paged(now, first, count);
         }
         // Fast path: mkfs discards the whole drive while nothing is mapped.
-        if self.core.map.mapped == 0 {
+        if self.core.map().mapped == 0 {
             return Ok(now);
         }
         let (mut done, mut lpn, end) = (now, first, first.plus(count));
@@ -251,7 +242,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn idle_after_ns(&self) -> Option<u64> {
-        self.core.slc.as_ref().filter(|_| self.core.nand.is_timed()).map(|slc| slc.config().fold_idle_ns)
+        self.core.slc.as_ref().filter(|_| self.core.nand().is_timed()).map(|slc| slc.config().fold_idle_ns)
     }
 
     fn set_idle(&mut self, is_idle: bool) {
@@ -303,7 +294,7 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn stripe_units(&self) -> u32 {
-        self.core.config.batch(self.core.streams[HOST].lanes()) * self.core.nand.geometry().units_per_page()
+        self.core.config.batch(self.core.streams[HOST].lanes()) * self.core.nand().geometry().units_per_page()
     }
 
     #[inline]
@@ -319,11 +310,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
 
 impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     fn mapped_units(&self) -> u32 {
-        self.core.map.mapped
+        self.core.map().mapped
     }
 
     fn free_blocks(&self) -> u32 {
-        self.core.blocks.free.count()
+        self.core.blocks().free.count()
     }
 
     fn slc_blocks(&self) -> Option<u32> {
@@ -335,19 +326,20 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
     }
 
     fn block_info(&self, block: BlockId) -> BlockInfo {
-        let valid = self.core.blocks.valid[block.index()];
-        let info = BlockInfo::of_flash(&self.core.nand, block, self.core.blocks.state(block).stage(), valid);
-        let Some(stream) = self.core.blocks.stream_of(block) else { return info };
+        let valid = self.core.blocks().valid[block.index()];
+        let info =
+            BlockInfo::of_flash(self.core.nand(), block, self.core.blocks().state(block).stage(), valid);
+        let Some(stream) = self.core.blocks().stream_of(block) else { return info };
         let number = self.core.streams.table.is_placed(stream).then_some(stream);
         BlockInfo { stream: self.core.streams.table.named(stream), number, ..info }
     }
 
     fn locate(&self, lpn: Lpn) -> Option<Ppa> {
-        self.core.map.locate(lpn)
+        self.core.map().locate(lpn)
     }
 
     fn peek(&self, lpn: Lpn) -> N::Payload {
-        self.core.map.locate(lpn).map_or_else(N::Payload::zero, |ppa| self.core.nand.payload(ppa))
+        self.core.map().locate(lpn).map_or_else(N::Payload::zero, |ppa| self.core.nand().payload(ppa))
     }
 
     fn check(&self) -> Result<(), CheckError> {
@@ -356,15 +348,9 @@ impl<N: Nand, V: VictimPolicy> Inspectable for PageMap<N, V> {
 }
 
 impl<N: PowerCuts, V: VictimPolicy> Recoverable for PageMap<N, V> {
-    fn recover(self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
-        let mut policy = self.core.policies.victims;
-        // Recovery reports the full blocks to the policy again. So no block may be a candidate before.
-        // The policy object stays, as the ticks it sees must not decrease.
-        for block in
-            self.core.blocks.usable().filter(|&block| self.core.blocks.state(block) == BlockState::Closed)
-        {
-            policy.taken(block);
-        }
+    fn recover(mut self, now: SimTime, nand: N) -> Result<(Self, Recovery), RecoveryError> {
+        self.core.forget_candidates();
+        let policy = self.core.policies.victims;
         let is_own = matches!(self.core.config.placement, PlacementKind::Own(_));
         let placement = self.core.policies.placement.as_ref().filter(|_| is_own).map(|own| own.after_cut());
         let (mut ftl, report) =

@@ -4,24 +4,23 @@ use strobe_nand::{Cause, Nand, When};
 use strobe_types::Ppn;
 
 use crate::FtlError;
-use crate::gc::{DieAllocation, VictimPolicy};
+use crate::gc::VictimPolicy;
 use crate::map::page::PageMap;
 use crate::map::page::core::Core;
 use crate::map::page::core::config::PageMapConfig;
-use crate::map::page::core::space::FreeSpace;
 use crate::map::page::reclaim::Reclaimer;
 use crate::place::StreamId;
 
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Collects until free space reaches `blocks` blocks. No victim may be in progress.
     pub fn reclaim_blocks(&mut self, blocks: u32) -> Result<(), FtlError> {
-        let per_block = u64::from(self.core.nand.geometry().units_per_block());
+        let per_block = u64::from(self.core.nand().geometry().units_per_block());
         let wanted = u64::from(blocks) * per_block;
         let usual = self.core.space.min_free_blocks;
         while self.core.free_units() < wanted {
             // A raised `min_free_blocks` makes stop-the-world collection gain the missing blocks.
             let missing = (wanted - self.core.free_units()).div_ceil(per_block);
-            self.core.space.min_free_blocks = self.core.blocks.free.count() + missing as u32;
+            self.core.space.min_free_blocks = self.core.blocks().free.count() + missing as u32;
             let collected = self.reclaimer().collect(When::START);
             self.core.space.min_free_blocks = usual;
             collected?;
@@ -65,31 +64,6 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         make: impl FnOnce(N) -> M,
     ) -> PageMap<M, V> {
         debug_assert!(!self.background.is_at_work(), "a victim is in progress");
-        let nand = make(self.core.nand);
-        let geometry = nand.geometry();
-        // The order of lanes depends on the die allocation, so an open block may change its lane.
-        let is_free_first = config.is_free_first(nand.is_timed(), geometry);
-        let mut streams = self.core.streams.moved(geometry, is_free_first, nand.slc_pages());
-        streams.is_by_address = config.die_allocation == DieAllocation::ByAddress;
-        PageMap::of(Core {
-            space: FreeSpace::new(
-                config.trigger(geometry),
-                config.watermarks.filter(|_| nand.is_timed()),
-                self.core.space.groups,
-            ),
-            config,
-            map: self.core.map,
-            store: self.core.store,
-            blocks: self.core.blocks,
-            streams,
-            policies: self.core.policies,
-            tick: self.core.tick,
-            sequence: self.core.sequence,
-            stats: self.core.stats,
-            slc: self.core.slc,
-            end_of_life: self.core.end_of_life,
-            whens: Vec::new(),
-            nand,
-        })
+        PageMap::of(self.core.moved(config, make))
     }
 }

@@ -22,24 +22,24 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         units: &[Unit<N::Payload>],
         settle: &mut Settle<'_, N, V>,
     ) -> Done {
-        let per_page = self.core.nand.geometry().units_per_page() as usize;
+        let per_page = self.core.nand().geometry().units_per_page() as usize;
         let mut finished = now;
         for (at, page) in (0..).step_by(per_page).zip(units.chunks(per_page)) {
             if let Some(ahead) = units.get(at + 12) {
                 self.core.store.translation().cmt.prefetch(ahead.lpn);
-                self.core.map.prefetch(ahead.lpn);
+                self.core.map().prefetch(ahead.lpn);
             }
             // The entries that this page's program changes must be cached before it, and stay so.
             let mut ready = now;
             for unit in page {
                 let next = self.pager().use_changed(now, unit.lpn)?;
-                ready = self.core.nand.both(ready, next);
+                ready = self.core.both(ready, next);
             }
             let done = self.fill(ready, stream, cause, page, |core, run, first| {
                 settle(core, run, first);
                 core.store.translation().written(run);
             })?;
-            finished = self.core.nand.both(finished, done);
+            finished = self.core.both(finished, done);
             self.core.commit_if_full(done)?;
             if self.core.store.translation().take_exchange() {
                 // A host stream has opened a block. Only a flush waits for the translation pages.
@@ -57,7 +57,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let next = self.pager().look_up_changed(now, lpn);
             self.core.refuse_without_map()?;
-            done = self.core.nand.both(done, next);
+            done = self.core.both(done, next);
             self.core.unmap(lpn);
             done = self.core.commit_if_full(done)?;
         }
@@ -76,7 +76,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let written = self.pager().flush_entries(now).and_then(|written| self.pager().flush_lists(written));
         let done = self.core.commit(now)?;
         let written = written?;
-        Ok(self.core.nand.both(written, done))
+        Ok(self.core.both(written, done))
     }
 }
 
@@ -97,7 +97,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
                     // command.
                     Err(_) => TablePages(self.0.core).read(now, lpn).unwrap_or(now),
                 };
-                ready = self.0.core.nand.both(ready, cached);
+                ready = self.0.core.both(ready, cached);
             }
         }
         ready
@@ -106,11 +106,11 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     /// [`Pager::look_up`] of all entries that change when `lpn` is unmapped.
     pub(super) fn look_up_changed(&mut self, now: When, lpn: Lpn) -> When {
         let own = self.look_up(now, lpn, 1);
-        match self.0.core.map.other_owner(lpn) {
+        match self.0.core.map().other_owner(lpn) {
             None => own,
             Some(other) => {
                 let others = self.look_up(now, other, 1);
-                self.0.core.nand.both(own, others)
+                self.0.core.both(own, others)
             }
         }
     }
@@ -119,11 +119,11 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
     /// shared unit.
     pub(super) fn use_changed(&mut self, now: When, lpn: Lpn) -> Done {
         let own = self.use_entry(now, lpn)?;
-        match self.0.core.map.other_owner(lpn) {
+        match self.0.core.map().other_owner(lpn) {
             None => Ok(own),
             Some(other) => {
                 let others = self.use_entry(now, other)?;
-                Ok(self.0.core.nand.both(own, others))
+                Ok(self.0.core.both(own, others))
             }
         }
     }
@@ -169,7 +169,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         let stream = self.0.core.streams.table.translation;
         let has_space = self.0.core.streams[stream].next_pages().is_some();
         // Copies and map updates of victims in progress keep their blocks.
-        let erased = self.0.core.blocks.free.count();
+        let erased = self.0.core.blocks().free.count();
         let is_short = self.0.core.must_collect() || !self.0.core.leaves_copies(erased.saturating_sub(1));
         if has_space || !is_short {
             return Ok(now);
@@ -197,7 +197,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
                 && is_due(self.0.core, page)
             {
                 let next = TablePages(self.0.core).write(now, Update::All, lpn)?;
-                finished = self.0.core.nand.both(finished, next);
+                finished = self.0.core.both(finished, next);
             }
         }
         Ok(finished)
@@ -209,7 +209,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         let mut finished = now;
         for _ in 0..self.0.core.streams[stream].lanes() {
             let done = self.program_unmapped(now, Cause::Map)?;
-            finished = self.0.core.nand.both(finished, done);
+            finished = self.0.core.both(finished, done);
         }
         Ok(finished)
     }
@@ -222,13 +222,13 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         }
         for block in self.0.core.store.translation().lists.take_due() {
             // An open or erased block gets a list when it is full.
-            if self.0.core.blocks.state(block) != BlockState::Closed
+            if self.0.core.blocks().state(block) != BlockState::Closed
                 || self.0.core.store.translation().blocks.contains(&block)
             {
                 continue;
             }
             let done = self.program_unmapped(now, Cause::P2l)?;
-            finished = self.0.core.nand.both(finished, done);
+            finished = self.0.core.both(finished, done);
         }
         Ok(finished)
     }
@@ -245,7 +245,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
             }
         };
         let done = self.0.core.pad(ready, stream, first, cause);
-        self.0.core.store.data_programmed(&mut self.0.core.nand, done);
+        self.0.core.data_programmed(done);
         Ok(done)
     }
 

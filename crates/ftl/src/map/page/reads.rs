@@ -8,58 +8,13 @@
 //! 3. A translation page has no second copy. Losing one loses the addresses of its units and ends the drive's
 //!    life.
 
-use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Unit, Wanted, When};
+use strobe_nand::{Cause, Class, Nand, Payload, ReadDone, Timing, Wanted, When};
 use strobe_types::{BlockId, Lpn, Ppa, Ppn};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::reclaim::background::Background;
-use crate::{Done, FtlError, read_result};
-
-impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    #[inline(always)]
-    pub(super) fn pass_losses_on(
-        &mut self,
-        units: &[Unit<N::Payload>],
-        sources: impl Iterator<Item = Ppa>,
-    ) -> Result<(), FtlError> {
-        // The copies of lost units are marked as lost before their program.
-        if self.nand.has_losses() {
-            return self.mark_lost(units, sources);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn mark_lost(
-        &mut self,
-        units: &[Unit<N::Payload>],
-        sources: impl Iterator<Item = Ppa>,
-    ) -> Result<(), FtlError> {
-        let is_lost = |&(_, ppa): &(Lpn, Ppa)| self.nand.is_lost(ppa);
-        let lost: Vec<(Lpn, Ppa)> = units.iter().map(|unit| unit.lpn).zip(sources).filter(is_lost).collect();
-        let is_table = |lpn| self.store.paged().is_some_and(|translation| translation.is_translation(lpn));
-        if let Some(&(_, ppa)) = lost.iter().find(|&&(lpn, _)| is_table(lpn)) {
-            return Err(self.lose_map(ppa));
-        }
-        self.nand.mark_next(lost.into_iter().map(|(lpn, _)| lpn));
-        Ok(())
-    }
-
-    #[cold]
-    pub(super) fn lose_map(&mut self, ppa: Ppa) -> FtlError {
-        let page = self.nand.geometry().page_of(ppa);
-        self.end_of_life.insert(FtlError::MapUnreadable { page }).clone()
-    }
-
-    #[inline(always)]
-    pub(super) fn refuse_without_map(&self) -> Result<(), FtlError> {
-        match &self.end_of_life {
-            Some(error @ FtlError::MapUnreadable { .. }) => Err(error.clone()),
-            _ => Ok(()),
-        }
-    }
-}
+use crate::{Done, read_result};
 
 pub(super) struct Reader<'a, N: Nand, V> {
     pub(super) core: &'a mut Core<N, V>,
@@ -81,35 +36,35 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
         let mut finished = now;
         let mut at = 0;
         while at < count {
-            let Some(ppa) = self.core.map.locate(first.plus(at)) else {
+            let Some(ppa) = self.core.map().locate(first.plus(at)) else {
                 out.push(N::Payload::zero());
                 at += 1;
                 continue;
             };
             // One read covers consecutive units on the same page.
-            let page = self.core.nand.geometry().page_of(ppa);
+            let page = self.core.nand().geometry().page_of(ppa);
             let from = out.len();
             while at < count
-                && let Some(next) = self.core.map.locate(first.plus(at))
-                && self.core.nand.geometry().page_of(next) == page
+                && let Some(next) = self.core.map().locate(first.plus(at))
+                && self.core.nand().geometry().page_of(next) == page
             {
-                out.push(self.core.nand.payload(next));
+                out.push(self.core.nand().payload(next));
                 at += 1;
             }
             let units = (out.len() - from) as u32;
             let first = first.plus(at - units);
             // A page whose program is in flight is read from the source of the copy or from the write buffer.
-            let (done, is_lost) = if self.core.nand.is_on_its_way(page) {
+            let (done, is_lost) = if self.core.nand().is_on_its_way(page) {
                 let (done, is_lost) = self.read_on_its_way(now, first, units);
                 (done, is_lost.or_else(|| self.lost_on_their_way(first, units)))
             } else {
                 let wanted = self.wanted_of_page(first, units);
-                let done = self.core.nand.read(now, page, wanted, Cause::Host);
+                let done = self.core.read(now, page, wanted, Cause::Host);
                 (done.when, self.lost_in(done, first, units))
             };
             lost = lost.or(is_lost);
-            finished = self.core.nand.both(finished, done);
-            on_block(self.core.nand.geometry().block_of_page(page));
+            finished = self.core.both(finished, done);
+            on_block(self.core.nand().geometry().block_of_page(page));
         }
         read_result(finished, lost)
     }
@@ -118,20 +73,20 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
     #[cold]
     fn read_on_its_way(&mut self, now: When, first: Lpn, count: u32) -> (When, Option<Lpn>) {
         let place = |lpn| {
-            let from = self.core.map.locate(lpn).and_then(|unit| self.flash_place(unit))?;
-            Some((lpn, from, self.core.nand.geometry().page_of(from)))
+            let from = self.core.map().locate(lpn).and_then(|unit| self.flash_place(unit))?;
+            Some((lpn, from, self.core.nand().geometry().page_of(from)))
         };
         let places: Vec<(Lpn, Ppa, Ppn)> = (0..count).filter_map(|at| place(first.plus(at))).collect();
         let (mut finished, mut lost) = (now, None);
         for units in places.chunk_by(|a, b| a.2 == b.2) {
             let page = units[0].2;
-            let wanted = self.core.nand.wanted(units.iter().map(|&(_, from, _)| from));
-            let done = self.core.nand.read(now, page, wanted, Cause::Host);
+            let wanted = self.core.nand().wanted(units.iter().map(|&(_, from, _)| from));
+            let done = self.core.read(now, page, wanted, Cause::Host);
             if done.is_uncorrectable() {
-                let failed = units.iter().find(|&&(_, from, _)| self.core.nand.has_failed(from));
+                let failed = units.iter().find(|&&(_, from, _)| self.core.nand().has_failed(from));
                 lost = lost.or(failed.map(|&(lpn, ..)| lpn));
             }
-            finished = self.core.nand.both(finished, done.when);
+            finished = self.core.both(finished, done.when);
         }
         (finished, lost)
     }
@@ -140,9 +95,9 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
     /// is no longer recorded. `None` for host data, which is still in memory.
     fn flash_place(&self, unit: Ppa) -> Option<Ppa> {
         self.background.source_of(unit).or_else(|| {
-            let geometry = self.core.nand.geometry();
+            let geometry = self.core.nand().geometry();
             let place = geometry.place(geometry.page_of(unit));
-            let class = self.core.nand.timing().last_class(|| place);
+            let class = self.core.nand().timing().last_class(|| place);
             (class == Some(Class::BackgroundProgram)).then_some(unit)
         })
     }
@@ -150,11 +105,11 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
     #[inline]
     fn wanted_of_page(&self, first: Lpn, count: u32) -> Wanted {
         let mut wanted = Wanted::NONE;
-        if self.core.nand.pages_per_program() == 1 {
+        if self.core.nand().pages_per_program() == 1 {
             return Wanted::first(count);
         }
-        let units = (0..count).filter_map(|at| self.core.map.locate(first.plus(at)));
-        units.for_each(|ppa| wanted.add(self.core.nand.part_of(ppa)));
+        let units = (0..count).filter_map(|at| self.core.map().locate(first.plus(at)));
+        units.for_each(|ppa| wanted.add(self.core.nand().part_of(ppa)));
         wanted
     }
 
@@ -166,12 +121,12 @@ impl<N: Nand, V: VictimPolicy> Reader<'_, N, V> {
     #[cold]
     fn first_lost(&self, first: Lpn, count: u32) -> Option<Lpn> {
         let is_lost =
-            |&lpn: &Lpn| self.core.map.locate(lpn).is_some_and(|ppa| self.core.nand.has_failed(ppa));
+            |&lpn: &Lpn| self.core.map().locate(lpn).is_some_and(|ppa| self.core.nand().has_failed(ppa));
         (0..count).map(|at| first.plus(at)).find(is_lost)
     }
 
     #[cold]
     fn lost_on_their_way(&self, first: Lpn, count: u32) -> Option<Lpn> {
-        if self.core.nand.has_losses() { self.first_lost(first, count) } else { None }
+        if self.core.nand().has_losses() { self.first_lost(first, count) } else { None }
     }
 }

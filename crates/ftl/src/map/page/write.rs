@@ -59,13 +59,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             for part in units.chunks(self.units_of_group()) {
                 let stream = self.core.stream_with_space(named, part.len() as u32);
                 let done = self.write_to(now, stream, context.cause, part, &mut *settle)?;
-                finished = self.core.nand.both(finished, done);
+                finished = self.core.both(finished, done);
             }
             return Ok(finished);
         }
         // With one unit per page, a batch of commands fills blocks exactly like single commands.
         self.core.policies.on_batch(units, context);
-        if self.core.nand.geometry().units_per_page() > 1 {
+        if self.core.nand().geometry().units_per_page() > 1 {
             return self.write_by_stream(now, context, units, settle);
         }
         let mut finished = now;
@@ -88,7 +88,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             let (run, behind) = rest.split_at(count);
             let done = self.write_to(now, stream, context.cause, run, &mut *settle)?;
-            finished = self.core.nand.both(finished, done);
+            finished = self.core.both(finished, done);
             rest = behind;
             if let Some(unit) = rest.first() {
                 stream = next.unwrap_or_else(|| self.core.stream_for(unit.lpn, context, 0));
@@ -99,7 +99,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
 
     /// Number of units written between two checks of a reclaim group's free space.
     fn units_of_group(&self) -> usize {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         if self.core.space.groups.count == 1 { usize::MAX } else { geometry.units_per_block() as usize }
     }
 
@@ -117,12 +117,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             .enumerate()
             .map(|(at, unit)| (self.core.stream_among(units, at, context), unit.clone()))
             .collect();
-        fill_pages(&mut placed, self.core.nand.geometry().units_per_page() as usize);
+        fill_pages(&mut placed, self.core.nand().geometry().units_per_page() as usize);
         let mut finished = now;
         for run in placed.chunk_by(|a, b| a.0 == b.0) {
             let units: Vec<_> = run.iter().map(|(_, unit)| unit.clone()).collect();
             let done = self.write_to(now, run[0].0, context.cause, &units, &mut *settle)?;
-            finished = self.core.nand.both(finished, done);
+            finished = self.core.both(finished, done);
         }
         Ok(finished)
     }
@@ -144,7 +144,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         // Without a block to open, the host takes space from copies only on a stream that they share.
         if N::TIMED
             && self.core.streams.table.is_of_copies(stream)
-            && !self.core.leaves_copies(self.core.blocks.free.count())
+            && !self.core.leaves_copies(self.core.blocks().free.count())
         {
             now = self.reclaimer().collect(now)?;
         }
@@ -162,13 +162,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         ppm: u32,
     ) -> Done {
         let mut finished = now;
-        let per_page = self.core.nand.geometry().units_per_page() as usize;
+        let per_page = self.core.nand().geometry().units_per_page() as usize;
         for page in units.chunks(per_page) {
             let written =
                 self.write_host(now, context, page, |core, run, first| core.settle_host(run, first))?;
             let collected = self.reclaimer().collect_garbage(now, ppm)?;
-            let both = self.core.nand.both(written, collected);
-            finished = self.core.nand.both(finished, both);
+            let both = self.core.both(written, collected);
+            finished = self.core.both(finished, both);
         }
         if self.core.config.refresh.is_some() {
             self.reclaimer().refresh_if_due(&[]);

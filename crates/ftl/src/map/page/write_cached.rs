@@ -11,7 +11,7 @@ use crate::place::StreamId;
 impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     #[inline(never)]
     pub(super) fn write_cached(&mut self, now: When, cause: Cause, units: &[Unit<N::Payload>]) -> Done {
-        let per_page = self.core.nand.geometry().units_per_page();
+        let per_page = self.core.nand().geometry().units_per_page();
         let (mut ready, mut finished, mut rest) = (now, now, units);
         while !rest.is_empty() {
             if self.core.cache_pages() == 0 {
@@ -27,7 +27,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             let (run, behind) = rest.split_at(count);
             let done =
                 self.fill(ready, stream, cause, run, |core, run, first| core.settle_host(run, first))?;
-            finished = self.core.nand.both(finished, done);
+            finished = self.core.both(finished, done);
             let stats = self.core.stats.slc();
             match stream {
                 HOST => stats.units_direct += count as u64,
@@ -35,7 +35,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
             rest = behind;
             // Without timing, no event starts folding.
-            if !self.core.nand.is_timed() {
+            if !self.core.nand().is_timed() {
                 self.reclaimer().fold_while_due()?;
             }
         }
@@ -46,14 +46,14 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn pages_until_choice(&self, stream: StreamId) -> u32 {
         // Without timing, a batch must fill and fold blocks exactly like single commands. A step thus ends at
         // a block boundary and at tick `look_at`.
-        let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand.is_timed()) else {
+        let Some(slc) = self.core.slc.as_ref().filter(|_| !self.core.nand().is_timed()) else {
             return u32::MAX;
         };
         let run = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
         let units = u32::try_from(slc.look_at.saturating_sub(self.core.tick)).unwrap_or(u32::MAX);
         match stream {
             // At tick `look_at`, the search for cache blocks without valid data is due again.
-            HOST => run.min(units / self.core.nand.geometry().units_per_page()).max(1),
+            HOST => run.min(units / self.core.nand().geometry().units_per_page()).max(1),
             _ => run,
         }
     }

@@ -1,7 +1,7 @@
 //! Life of a full block: taken as victim, emptied, then erased or retired.
 
 use strobe_nand::{Cause, Nand, When};
-use strobe_types::BlockId;
+use strobe_types::{BlockId, Ppa};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
@@ -42,24 +42,36 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     /// Erases `block` and frees it. If the erase fails, the block leaves service.
     pub(crate) fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
+        match self.begin_erase(now, block, cause) {
+            Ok(done) => {
+                self.block_is_erased(block);
+                done
+            }
+            Err(failed) => failed,
+        }
+    }
+
+    /// Issues the erase of `block`. [`Core::block_is_erased`] then frees it. If the erase fails, the block leaves
+    /// service.
+    pub(crate) fn begin_erase(&mut self, now: When, block: BlockId, cause: Cause) -> Result<When, When> {
         self.store.block_left(block);
         match self.nand.erase(now, block, cause) {
             Ok(done) => {
                 self.blocks.erased();
                 self.count_cache_erase(block);
-                self.block_is_erased(block);
-                done
+                Ok(done)
             }
             Err(failed) => {
                 self.stats.gc.erase_failures += 1;
                 self.take_out_of_service(block);
-                failed.at
+                Err(failed.at)
             }
         }
     }
 
     #[cold]
     pub(crate) fn take_out_of_service(&mut self, block: BlockId) {
+        self.blocks.retiring.retain(|&retiring| retiring != block);
         self.nand.mark_bad(block);
         self.log().retired(block);
         if let Some(slc) = &mut self.slc {
@@ -88,6 +100,66 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// Puts all good blocks of a fresh drive into their pools.
+    pub(crate) fn free_all(&mut self) {
+        let blocks: Vec<BlockId> = self.blocks.usable().collect();
+        for block in blocks {
+            if self.is_reserved(block) {
+                self.reserve(block);
+            } else {
+                self.blocks.put_free(block, self.nand.geometry(), 0);
+            }
+        }
+    }
+
+    pub(crate) fn begin_emptying(&mut self, block: BlockId) {
+        self.blocks.begin_emptying(block);
+    }
+
+    pub(crate) fn end_emptying(&mut self) {
+        self.blocks.emptying -= 1;
+    }
+
+    /// Ends the emptying of `block`, which keeps its valid units.
+    pub(crate) fn interrupt_emptying(&mut self, block: BlockId) {
+        self.end_emptying();
+        self.blocks.states[block.index()] = BlockState::Closed;
+    }
+
+    /// Marks `block` as retiring: it leaves service once emptied.
+    #[cold]
+    pub(crate) fn mark_retiring(&mut self, block: BlockId) {
+        self.blocks.retire(block);
+    }
+
+    /// Appends the valid units of `block` to `units`, and makes them invalid.
+    pub(crate) fn take_units(&mut self, block: BlockId, units: &mut Vec<Ppa>) {
+        self.blocks.take_units(block, self.nand.geometry(), units);
+    }
+
+    /// Makes a taken unit that was not moved valid again.
+    pub(crate) fn put_unit_back(&mut self, ppa: Ppa) {
+        self.blocks.set_valid(ppa, self.nand.geometry().block_of(ppa));
+    }
+
+    /// Makes the source of a copy invalid. The victim policy does not track its block any more.
+    #[inline(always)]
+    pub(crate) fn release_source(&mut self, ppa: Ppa) {
+        self.blocks.invalidate(ppa, self.nand.geometry().block_of(ppa));
+    }
+
+    /// Victim of the selected reclaim group. With `most_valid`, one with at most that many valid units, unless the
+    /// policy ignores the limit.
+    pub(crate) fn choose_victim(&mut self, most_valid: Option<u32>) -> Option<BlockId> {
+        let units_per_block = self.nand.geometry().units_per_block();
+        let view = self.blocks.view(units_per_block, self.tick).with_group(self.space.group);
+        let view = match most_valid {
+            Some(most_valid) => view.with_most_valid(most_valid),
+            None => view,
+        };
+        self.policies.choose(&view)
+    }
+
     /// Returns `block` to its pool once its erase is issued or complete.
     pub(crate) fn block_is_erased(&mut self, block: BlockId) {
         if let Some(slc) = &mut self.slc {

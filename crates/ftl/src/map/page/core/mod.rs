@@ -8,8 +8,11 @@ mod groups;
 pub(crate) mod handles;
 mod life;
 mod log;
+mod losses;
+mod moved;
 mod owners;
 mod policies;
+pub(crate) mod restore;
 pub(crate) mod slc;
 pub(crate) mod space;
 pub(crate) mod stream_log;
@@ -17,8 +20,8 @@ pub(crate) mod streams;
 pub(crate) mod tables;
 pub(crate) mod write;
 
-use strobe_nand::{Nand, When};
-use strobe_types::{BlockId, Lpn, State};
+use strobe_nand::{Cause, Nand, ReadDone, Timing, Wanted, When};
+use strobe_types::{BlockId, Lpn, Ppn, State};
 
 use crate::capacity::Capacity;
 use crate::gc::{Allocation, DieAllocation, VictimPolicy};
@@ -49,24 +52,24 @@ pub(crate) struct Stopped;
 pub(crate) struct Core<N: Nand, V> {
     #[state(skip)]
     pub(crate) config: PageMapConfig,
-    pub(crate) nand: N,
-    pub(crate) map: Entries,
+    nand: N,
+    map: Entries,
     pub(crate) store: MapStore,
-    pub(crate) blocks: Blocks,
+    blocks: Blocks,
     pub(crate) streams: Streams,
     pub(crate) policies: Policies<V>,
     pub(crate) space: FreeSpace,
     /// Clock of the policies: host units written, physically copied or trimmed, plus one.
     pub(crate) tick: u64,
     /// Sequence number of the next page.
-    pub(crate) sequence: u64,
+    sequence: u64,
     pub(crate) stats: FtlStats,
     #[state(part)]
     pub(crate) slc: Option<Box<SlcCache>>,
     /// Reason for refusing writes.
     pub(crate) end_of_life: Option<FtlError>,
     /// Buffer: completion times of programs.
-    pub(crate) whens: Vec<When>,
+    whens: Vec<When>,
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
@@ -131,6 +134,54 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             config,
             nand,
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn nand(&self) -> &N {
+        &self.nand
+    }
+
+    /// The flash, for the drive only: it lets time pass.
+    #[inline(always)]
+    pub(in crate::map::page) fn nand_mut(&mut self) -> &mut N {
+        &mut self.nand
+    }
+
+    /// Completion of both `a` and `b`.
+    #[inline(always)]
+    pub(crate) fn both(&mut self, a: When, b: When) -> When {
+        self.nand.both(a, b)
+    }
+
+    /// Completion of all of `whens`.
+    pub(crate) fn all(&mut self, whens: &[When]) -> When {
+        self.nand.timing_mut().all(whens)
+    }
+
+    /// Reports `token` as an event at `when`.
+    #[inline(always)]
+    pub(crate) fn watch(&mut self, when: When, token: u64) {
+        self.nand.timing_mut().watch(when, token);
+    }
+
+    #[inline(always)]
+    pub(crate) fn read(&mut self, after: When, page: Ppn, wanted: Wanted, cause: Cause) -> ReadDone {
+        self.nand.read(after, page, wanted, cause)
+    }
+
+    #[inline(always)]
+    pub(crate) fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
+        self.nand.read_pages(pages, cause)
+    }
+
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &Entries {
+        &self.map
+    }
+
+    #[inline(always)]
+    pub(crate) fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 
     pub(crate) fn copy_context(&self, block: BlockId) -> CopyContext {

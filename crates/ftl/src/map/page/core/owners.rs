@@ -66,6 +66,22 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
+    /// Maps both `owners` to the unit at `ppa`. False without a free virtual entry.
+    pub(crate) fn share(&mut self, ppa: Ppa, owners: [Lpn; 2]) -> bool {
+        let Some(sharing) = &mut self.map.sharing else { return false };
+        let Some(vpn) = sharing.share(ppa, owners) else { return false };
+        let entry = sharing.entry(vpn);
+        self.map.mapped += 1;
+        for lpn in owners {
+            self.map.set(lpn, entry);
+            self.store.record_name(lpn, false);
+            self.store.unit_shared(lpn);
+        }
+        self.store.entry_moved(vpn.get());
+        self.store.owners_changed(self.nand.geometry().block_of(ppa));
+        true
+    }
+
     /// Ends the sharing of `vpn`, after its owner `lpn` got another map entry. The map entry of the other
     /// owner holds the flash address again; with demand paging, that entry is cached.
     #[cold]

@@ -143,7 +143,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                     failed.at
                 }
             };
-            self.store.data_programmed(&mut self.nand, done);
+            self.data_programmed(done);
             if self.store.journal().is_some() {
                 // A flush waits for this epoch, but the host write does not.
                 self.commit_if_full(now)?;
@@ -159,6 +159,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.whens = whens;
         }
         Ok(finished)
+    }
+
+    /// Tells the log of a program that completes at `done`.
+    pub(crate) fn data_programmed(&mut self, done: When) {
+        self.store.data_programmed(&mut self.nand, done);
     }
 
     #[inline(always)]

@@ -41,7 +41,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut finished = now;
         for stream in self.core.streams.table.copy_streams().filter(|&stream| stream != HOST) {
             let done = self.core.pad_out(now, stream);
-            finished = self.core.nand.both(finished, done);
+            finished = self.core.both(finished, done);
         }
         finished
     }
@@ -51,23 +51,23 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         loop {
             if !self.core.has_enough(self.core.space.min_free_blocks) {
                 let next = self.gain_blocks(now)?;
-                finished = self.core.nand.both(finished, next);
+                finished = self.core.both(finished, next);
             }
             // Retiring a block consumes free space and returns none, so it needs enough erased blocks.
             if !self.core.has_enough(self.core.space.min_free_blocks) {
                 return Ok(finished);
             }
-            let Some(&block) = self.core.blocks.retiring.last() else { break };
+            let Some(&block) = self.core.blocks().retiring.last() else { break };
             // If the block is in another reclaim group, that group's free space is checked first.
             if self.core.turn_to_group_of(block) {
                 continue;
             }
             let next = self.relocator().relocate_block(now, Reason::Retire, block)?;
-            finished = self.core.nand.both(finished, next);
+            finished = self.core.both(finished, next);
         }
         if self.core.policies.leveler.is_some() {
             let next = self.level(now)?;
-            finished = self.core.nand.both(finished, next);
+            finished = self.core.both(finished, next);
         }
         Ok(finished)
     }
@@ -82,15 +82,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn gain_to(&mut self, target: u32, now: When) -> Done {
         let mut victim_bound = self.victim_bound(target);
         let mut finished = now;
-        let mut compaction = Compaction::new(self.core.blocks.free.count());
+        let mut compaction = Compaction::new(self.core.blocks().free.count());
         while !self.core.has_enough(target) {
             self.core.check_stop()?;
             // The translation-page updates of the next victim need free space before its erase.
             if self.core.store.is_paged() {
                 let wanted =
-                    compaction.wanted(self.core.blocks.free.count(), target, self.core.nand.geometry());
+                    compaction.wanted(self.core.blocks().free.count(), target, self.core.nand().geometry());
                 let next = self.compact_translation(now, wanted)?;
-                finished = self.core.nand.both(finished, next);
+                finished = self.core.both(finished, next);
                 if self.core.has_enough(target) {
                     break;
                 }
@@ -108,7 +108,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 continue;
             }
             let next = self.relocator().relocate(now, Reason::Collect)?;
-            finished = self.core.nand.both(finished, next);
+            finished = self.core.both(finished, next);
         }
         Ok(finished)
     }
@@ -132,26 +132,25 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn choose_into(&mut self, target: u32, victims: &mut Vec<BlockId>) -> u32 {
-        let units_per_block = self.core.nand.geometry().units_per_block();
+        let units_per_block = self.core.nand().geometry().units_per_block();
         let sorted = self.core.policies.sorts_victims();
         if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
             // Folding a dynamic SLC block gains more than half a block, so it precedes the policy's choice.
             self.core.take(block);
             victims.push(block);
-            return self.core.blocks.valid[block.index()];
+            return self.core.blocks().valid[block.index()];
         }
         let mut units = 0;
         loop {
             let group = self.core.space.group;
-            let view = self.core.blocks.view(units_per_block, self.core.tick).with_group(group);
-            let Some(victim) = self.core.policies.choose(&view) else { break };
+            let Some(victim) = self.core.choose_victim(None) else { break };
             assert_eq!(self.core.space.groups.of_block(victim), group, "policy chose {victim:?}");
-            assert_eq!(self.core.blocks.state(victim), BlockState::Closed, "policy chose {victim:?}");
-            let valid = self.core.blocks.valid[victim.index()];
+            assert_eq!(self.core.blocks().state(victim), BlockState::Closed, "policy chose {victim:?}");
+            let valid = self.core.blocks().valid[victim.index()];
             if !victims.is_empty() {
                 // One erased block is held back for a failed program.
                 let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
-                    < self.core.blocks.free.count();
+                    < self.core.blocks().free.count();
                 if !fits || valid == units_per_block {
                     break;
                 }
@@ -159,7 +158,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             self.core.take(victim);
             victims.push(victim);
             units += valid;
-            let gained = self.core.blocks.free.count() + victims.len() as u32;
+            let gained = self.core.blocks().free.count() + victims.len() as u32;
             // Without sorting, one victim is relocated at a time. With sorting, the blocks that the copies
             // take are subtracted from the gain.
             if !sorted || gained >= target + self.blocks_to_write(units) - self.block_left_open(units) {
@@ -170,7 +169,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn blocks_to_write(&self, units: u32) -> u32 {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         // Cold units fill whole blocks on all lanes (CAPi); the rest continues on the first copy stream.
         let cold = units - units % self.stripe_of_blocks();
         let rest_pages = (units - cold).div_ceil(geometry.units_per_page());
@@ -184,7 +183,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// 1 if sorted copies of `units` units leave the host a partly free open block, which counts as gained.
     fn block_left_open(&self, units: u32) -> u32 {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         let hot = &self.core.streams[self.core.streams.table.first_copy()];
         if !self.core.streams.table.shares_host() || hot.lanes() > 1 {
             return 0;
@@ -195,7 +194,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn stripe_of_blocks(&self) -> u32 {
-        self.core.streams[HOST].lanes() * self.core.nand.geometry().units_per_block()
+        self.core.streams[HOST].lanes() * self.core.nand().geometry().units_per_block()
     }
 
     /// Relocates at most one block with little wear, chosen by the leveler.
@@ -203,7 +202,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let Some(block) = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose()) else {
             return Ok(now);
         };
-        assert_eq!(self.core.blocks.state(block), BlockState::Closed, "the leveler chose {block:?}");
+        assert_eq!(self.core.blocks().state(block), BlockState::Closed, "the leveler chose {block:?}");
         self.relocator().relocate_block(now, Reason::Wear, block)
     }
 }

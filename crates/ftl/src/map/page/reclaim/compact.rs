@@ -44,11 +44,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// updates.
     pub(crate) fn compact_translation(&mut self, now: When, wanted: u32) -> Done {
         let mut finished = now;
-        while self.core.blocks.free.count() < wanted.max(self.blocks_for_a_victim()) {
+        while self.core.blocks().free.count() < wanted.max(self.blocks_for_a_victim()) {
             self.core.check_stop()?;
             let Some(block) = self.next_to_compact() else { break };
             let next = self.relocator().relocate_block(now, Reason::Compact, block)?;
-            finished = self.core.nand.both(finished, next);
+            finished = self.core.both(finished, next);
         }
         Ok(finished)
     }
@@ -57,8 +57,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     pub(crate) fn next_to_compact(&self) -> Option<BlockId> {
         // A policy may never choose a block with invalid translation pages. Moving its valid pages causes no map
         // updates, so each such block gains space.
-        let units = self.core.nand.geometry().units_per_block();
-        let blocks = &self.core.blocks;
+        let units = self.core.nand().geometry().units_per_block();
+        let blocks = self.core.blocks();
         let closed = self.core.store.paged()?.blocks.iter().copied().filter(|&block| {
             blocks.state(block) == BlockState::Closed && blocks.valid[block.index()] < units
         });
@@ -66,7 +66,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     pub(crate) fn blocks_for_a_victim(&self) -> u32 {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         // Maximum number of pages that a victim adds to one lane.
         let each = geometry.pages_per_block().div_ceil(Frontier::lanes_of(geometry));
         let missing = |stream: StreamId| {
@@ -82,7 +82,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Number of erased blocks for translation-page updates when `units` units are moved.
     pub(crate) fn blocks_to_update(&self, units: u32) -> u32 {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         // Each translation page may be both moved and updated.
         let pages = self.core.config.translation_pages(geometry).saturating_mul(2).min(units);
         self.core.config.translation_blocks(geometry, pages)

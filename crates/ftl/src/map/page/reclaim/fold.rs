@@ -22,15 +22,16 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Folds full blocks without valid units, which only erases them.
     fn reclaim_cache(&mut self, now: When) -> Done {
-        let units_per_page = self.core.nand.geometry().units_per_page();
+        let units_per_page = self.core.nand().geometry().units_per_page();
         let Some(slc) = &mut self.core.slc else { return Ok(now) };
         if self.core.tick < slc.look_at {
             return Ok(now);
         }
         // The next search follows after as many ticks as a cache block has units.
         slc.look_at = self.core.tick + slc.units_per_block(units_per_page);
-        let is_empty = |block: &BlockId| self.core.blocks.valid[block.index()] == 0;
-        let empty: Vec<BlockId> = slc.full().iter().copied().filter(is_empty).collect();
+        let full: Vec<BlockId> = slc.full().iter().copied().collect();
+        let is_empty = |block: &BlockId| self.core.blocks().valid[block.index()] == 0;
+        let empty: Vec<BlockId> = full.into_iter().filter(is_empty).collect();
         let mut ready = now;
         for block in empty {
             if self.core.space.watermarks.is_some() {

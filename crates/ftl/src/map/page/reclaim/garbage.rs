@@ -23,12 +23,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if garbage * MILLION <= u64::from(ppm) * written {
             return Ok(now);
         }
-        let units = self.core.nand.geometry().units_per_block();
+        let units = self.core.nand().geometry().units_per_block();
         // A victim must have at least the given share of invalid units.
         let most_valid = (u64::from(units) * (MILLION - u64::from(ppm)) / MILLION) as u32;
-        let view = self.core.blocks.view(units, self.core.tick).with_most_valid(most_valid);
-        let victim = self.core.policies.choose(&view);
-        let Some(victim) = victim.filter(|victim| self.core.blocks.valid[victim.index()] <= most_valid)
+        let victim = self.core.choose_victim(Some(most_valid));
+        let Some(victim) = victim.filter(|victim| self.core.blocks().valid[victim.index()] <= most_valid)
         else {
             return Ok(now);
         };
@@ -38,18 +37,18 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     /// Number of invalid units in full blocks, and of all units written and not erased.
     fn garbage(&self) -> (u64, u64) {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         let per_page = geometry.units_per_page();
         let (mut open_invalid, mut open_free) = (0, 0);
         for (block, pages) in self.core.streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
-            open_invalid += u64::from(pages * per_page - self.core.blocks.valid[block.index()]);
+            open_invalid += u64::from(pages * per_page - self.core.blocks().valid[block.index()]);
             open_free += u64::from((geometry.pages_per_block() - pages) * per_page);
         }
-        let blocks = u64::from(self.core.blocks.in_service() - self.core.blocks.free.count());
+        let blocks = u64::from(self.core.blocks().in_service() - self.core.blocks().free.count());
         let written = blocks * u64::from(geometry.units_per_block()) - open_free;
         // A shared unit is mapped twice, but valid once.
-        let shared = self.core.map.sharing.as_ref().map_or(0, |sharing| u64::from(sharing.in_use()));
-        let valid = u64::from(self.core.map.mapped) - shared;
+        let shared = self.core.map().sharing.as_ref().map_or(0, |sharing| u64::from(sharing.in_use()));
+        let valid = u64::from(self.core.map().mapped) - shared;
         (written - valid - open_invalid, written)
     }
 }

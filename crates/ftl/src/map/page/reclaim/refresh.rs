@@ -14,11 +14,11 @@ use crate::map::page::reclaim::{Reason, Reclaimer};
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// True if `block` is closed and has reached a limit of `refresh`.
     fn is_due(&self, block: BlockId, refresh: Refresh) -> bool {
-        if self.core.blocks.state(block) != BlockState::Closed {
+        if self.core.blocks().state(block) != BlockState::Closed {
             return false;
         }
-        let Some(stress) = self.core.nand.stress(block) else { return false };
-        let age_ns = self.core.nand.timing().now().as_ns().saturating_sub(stress.since.as_ns());
+        let Some(stress) = self.core.nand().stress(block) else { return false };
+        let age_ns = self.core.nand().timing().now().as_ns().saturating_sub(stress.since.as_ns());
         refresh.reads.is_some_and(|reads| stress.reads >= reads)
             || refresh.after_ns.is_some_and(|after_ns| age_ns >= after_ns)
     }
@@ -28,7 +28,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     pub(crate) fn refresh_if_due(&mut self, read: &[BlockId]) {
         let Some(refresh) = self.core.config.refresh else { return };
         let patrolled = BlockId::new(self.background.patrol);
-        self.background.patrol = (self.background.patrol + 1) % self.core.nand.geometry().blocks();
+        self.background.patrol = (self.background.patrol + 1) % self.core.nand().geometry().blocks();
         for block in read.iter().copied().chain([patrolled]) {
             if self.core.end_of_life.is_none() && self.is_due(block, refresh) {
                 self.move_out(block);
@@ -39,14 +39,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     fn move_out(&mut self, block: BlockId) {
         self.core.turn_to_group_of(block);
         let collects_in_background =
-            N::TIMED && self.core.config.watermarks.is_some() && self.core.nand.is_timed();
+            N::TIMED && self.core.config.watermarks.is_some() && self.core.nand().is_timed();
         // An error is end of life; the next write reports it.
         if !collects_in_background && self.collect(When::START).is_err() {
             return;
         }
         let has_space = self.core.free_blocks() >= self.core.space.min_free_blocks;
         // Collection may already have reclaimed the block.
-        if !has_space || self.core.blocks.state(block) != BlockState::Closed {
+        if !has_space || self.core.blocks().state(block) != BlockState::Closed {
             return;
         }
         if collects_in_background {

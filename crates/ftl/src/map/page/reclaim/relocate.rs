@@ -88,11 +88,10 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             let mut finished = copied;
             for &victim in &task.victims {
                 if reason == Reason::Retire {
-                    self.core.blocks.retiring.retain(|&retiring| retiring != victim);
                     self.core.take_out_of_service(victim);
                 } else {
                     let erased = self.erase(copied, victim, reason.cause());
-                    finished = self.core.nand.both(finished, erased);
+                    finished = self.core.both(finished, erased);
                 }
             }
             finished
@@ -107,7 +106,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     fn erase(&mut self, now: When, block: BlockId, cause: Cause) -> When {
         // Reads must not go to the sources of in-flight copies in a block about to be erased.
         if N::TIMED {
-            let geometry = self.core.nand.geometry();
+            let geometry = self.core.nand().geometry();
             let first = geometry.first_unit(block);
             self.background.forget(first, first.plus(geometry.units_per_block()));
         }
@@ -128,7 +127,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
             if !task.is_begun {
                 self.core.show_victim(victim);
             }
-            self.core.blocks.take_units(victim, self.core.nand.geometry(), &mut task.units);
+            self.core.take_units(victim, &mut task.units);
         }
         self.count_emptied(reason, task);
         // From here on, `units` has the host's units first and translation pages after `data` units.
@@ -178,7 +177,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         let units = &task.units[..data];
         let relocated = |(at, &unit): (usize, &Ppa)| {
             if let Some(&ahead) = units.get(at + Self::CHUNK_UNITS_MIN) {
-                self.core.nand.prefetch_oob(ahead);
+                self.core.nand().prefetch_oob(ahead);
             }
             let lpn = self.core.owner_of(unit);
             placement.prefetch(lpn);
@@ -188,13 +187,14 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         // Units of one block are adjacent, so its context is computed once.
         let mut last: Option<CopyContext> = None;
         placement.arrange(&mut arranged, &mut |unit| {
-            let block = self.core.nand.geometry().block_of(unit);
+            let block = self.core.nand().geometry().block_of(unit);
             match last {
                 Some(context) if context.block == block => context,
                 _ => *last.insert(self.core.copy_context(block)),
             }
         });
-        let per_page = if placement.shares_pages() { self.core.nand.geometry().units_per_page() } else { 1 };
+        let per_page =
+            if placement.shares_pages() { self.core.nand().geometry().units_per_page() } else { 1 };
         self.core.policies.placement = Some(placement);
         let mut placed: Vec<(StreamId, Ppa)> = arranged.iter().map(|unit| (unit.to, unit.unit)).collect();
         fill_pages(&mut placed, per_page as usize);
@@ -217,7 +217,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         for &(stream, count) in runs.iter().filter(|&&(_, count)| count > 0) {
             let (these, behind) = rest.split_at(count);
             let moved = self.move_units(now, stream, cause, these, chunk)?;
-            finished = self.core.nand.both(finished, moved);
+            finished = self.core.both(finished, moved);
             rest = behind;
         }
         Ok(finished)
@@ -232,7 +232,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         units: &[Ppa],
         chunk: &mut Vec<Unit<N::Payload>>,
     ) -> Result<When, FtlError> {
-        let per_page = self.core.nand.geometry().units_per_page();
+        let per_page = self.core.nand().geometry().units_per_page();
         // The reads of a chunk overlap, and its programs are issued together, to use planes and dies in
         // parallel.
         let chunk_units =
@@ -242,19 +242,19 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         let mut copied = 0;
         let mut rest = units;
         while !rest.is_empty() {
-            let page = self.core.nand.geometry().page_of(rest[0]);
+            let page = self.core.nand().geometry().page_of(rest[0]);
             let on_page = if per_page == 1 { 1 } else { self.units_on_page(page, rest) };
             if let Some(&ahead) = rest.get(Self::CHUNK_UNITS_MIN) {
-                self.core.nand.prefetch_oob(ahead);
+                self.core.nand().prefetch_oob(ahead);
             }
-            let wanted = self.core.nand.wanted(rest[..on_page].iter().copied());
-            let next = self.core.nand.read(now, page, wanted, cause).when;
-            arrived = self.core.nand.both(arrived, next);
+            let wanted = self.core.nand().wanted(rest[..on_page].iter().copied());
+            let next = self.core.read(now, page, wanted, cause).when;
+            arrived = self.core.both(arrived, next);
             for &ppa in &rest[..on_page] {
                 // The map entry is needed when the chunk is programmed.
                 let lpn = self.core.owner_of(ppa);
-                self.core.map.prefetch(lpn);
-                chunk.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
+                self.core.map().prefetch(lpn);
+                chunk.push(Unit { lpn, payload: self.core.nand().payload(ppa) });
             }
             rest = &rest[on_page..];
             if chunk.len() >= chunk_units || rest.is_empty() {
@@ -263,7 +263,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
                 let ready = chunk.len() - waits;
                 let sources = &units[copied..copied + ready];
                 let done = self.write_copies(arrived, stream, cause, &chunk[..ready], sources)?;
-                finished = self.core.nand.both(finished, done);
+                finished = self.core.both(finished, done);
                 copied += ready;
                 chunk.drain(..ready);
             }
@@ -276,7 +276,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     const CHUNK_UNITS_MIN: usize = 32;
 
     fn units_on_page(&self, page: Ppn, units: &[Ppa]) -> usize {
-        units.iter().take_while(|&&unit| self.core.nand.geometry().page_of(unit) == page).count()
+        units.iter().take_while(|&&unit| self.core.nand().geometry().page_of(unit) == page).count()
     }
 
     #[cold]
@@ -286,7 +286,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
         let mut kept = 0;
         for &ppa in &task.units {
             if self.is_mapped_to(ppa) {
-                self.core.blocks.set_valid(ppa, self.core.nand.geometry().block_of(ppa));
+                self.core.put_unit_back(ppa);
                 kept += 1;
             }
         }
@@ -313,7 +313,7 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     #[cold]
     fn retire_victims(&mut self, task: &Relocation<N::Payload>) {
         for &victim in &task.victims {
-            self.core.blocks.retire(victim);
+            self.core.mark_retiring(victim);
         }
     }
 
@@ -343,10 +343,10 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
     }
 
     fn is_mapped_to(&self, ppa: Ppa) -> bool {
-        match self.core.map.sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
+        match self.core.map().sharing.as_ref().map(|sharing| (sharing, sharing.owner(ppa))) {
             Some((sharing, Owner::Two(vpn))) => sharing.ppa(vpn) == ppa,
-            Some((_, Owner::One(lpn))) => self.core.map.get(lpn) == Some(ppa),
-            None => self.core.nand.lpn(ppa).is_some_and(|lpn| self.core.map.get(lpn) == Some(ppa)),
+            Some((_, Owner::One(lpn))) => self.core.map().get(lpn) == Some(ppa),
+            None => self.core.nand().lpn(ppa).is_some_and(|lpn| self.core.map().get(lpn) == Some(ppa)),
         }
     }
 }

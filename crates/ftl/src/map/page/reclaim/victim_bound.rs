@@ -56,7 +56,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn lost_blocks(&self) -> usize {
-        self.core.stats.bad_block_host_writes.len() + self.core.blocks.retiring.len()
+        self.core.stats.bad_block_host_writes.len() + self.core.blocks().retiring.len()
     }
 
     /// Counts `victims`, with `valid` units together, before they are moved. False if they must not be moved,
@@ -67,7 +67,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         victims: u32,
         valid: u32,
     ) -> Result<bool, FtlError> {
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         let lost = self.lost_blocks().saturating_sub(victim_bound.lost) as u64;
         let pages = (u64::from(victim_bound.wanted) + lost) * u64::from(geometry.pages_per_block());
         let most = 2 * u64::from(geometry.blocks()) + pages;
@@ -90,7 +90,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.take(block);
         self.core.stats.gc.overruled += 1;
         self.relocation.victims.push(block);
-        self.core.blocks.valid[block.index()]
+        self.core.blocks().valid[block.index()]
     }
 
     /// Oldest dynamic SLC block, else the closed block with the fewest valid units in the selected reclaim
@@ -101,10 +101,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if let Some(block) = core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
             return Some(block);
         }
-        let closed = core.blocks.usable().filter(|&block| {
-            core.blocks.state(block) == BlockState::Closed
+        let closed = core.blocks().usable().filter(|&block| {
+            core.blocks().state(block) == BlockState::Closed
                 && core.space.groups.of_block(block) == core.space.group
         });
-        closed.min_by_key(|block| core.blocks.valid[block.index()])
+        closed.min_by_key(|block| core.blocks().valid[block.index()])
     }
 }

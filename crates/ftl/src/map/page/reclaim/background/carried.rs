@@ -1,6 +1,6 @@
 //! Carried units: read from victims and not yet programmed. They wait until they fill pages of their stream.
 
-use strobe_nand::{Cause, Nand, Timing, Unit, When};
+use strobe_nand::{Cause, Nand, Unit, When};
 use strobe_types::Ppa;
 
 use super::copies::Copies;
@@ -25,7 +25,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if self.core.policies.moves_alike() {
             return first;
         }
-        let from = self.core.copy_context(self.core.nand.geometry().block_of(unit));
+        let from = self.core.copy_context(self.core.nand().geometry().block_of(unit));
         let lpn = self.core.owner_of(unit);
         self.core.policies.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from))
     }
@@ -33,7 +33,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Programs carried units in rows: one page on each plane of a die, as one multi-plane operation. With
     /// `to_the_end`, also programs incomplete rows.
     pub(super) fn program_carried(&mut self, to_the_end: bool) -> Result<(), FtlError> {
-        let per_page = self.core.nand.geometry().units_per_page() as usize;
+        let per_page = self.core.nand().geometry().units_per_page() as usize;
         if to_the_end && per_page > 1 && self.core.policies.shares_pages() {
             // Left-over units of all streams move to the first stream with any, to share its pages.
             let mut to = None;
@@ -60,7 +60,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let mut carried = std::mem::take(&mut self.background.carried[at]);
         // Units that the host has overwritten since their read need no copy.
-        let (blocks, victims) = (&self.core.blocks, &mut self.background.victims);
+        let (blocks, victims) = (self.core.blocks(), &mut self.background.victims);
         let mut spared = std::mem::take(&mut self.background.spared);
         carried.retain(|&(ppa, number)| {
             let is_valid = blocks.validity.get(ppa);
@@ -97,8 +97,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         for &(ppa, _) in copies {
             let lpn = self.core.owner_of(ppa);
             // On a large drive, the map entry may have left the processor's cache since the read.
-            self.core.map.prefetch(lpn);
-            units.push(Unit { lpn, payload: self.core.nand.payload(ppa) });
+            self.core.map().prefetch(lpn);
+            units.push(Unit { lpn, payload: self.core.nand().payload(ppa) });
         }
         self.core.pass_losses_on(&units, copies.iter().map(|&(ppa, _)| ppa))?;
         let (number, entry) = self.background.copies.add();
@@ -120,8 +120,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 // The sources become invalid now, unlike in a relocation in one call, which has already
                 // cleared the validity of all units.
                 core.settle_copies(run, to, &mut rest, |core, source| {
-                    let block = core.nand.geometry().block_of(source);
-                    core.blocks.invalidate(source, block);
+                    core.release_source(source);
                 });
                 runs.push((to, run.len() as u32));
             },
@@ -166,7 +165,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if let Some(entry) = self.background.copies.get_mut(number) {
             *entry = Copies { runs, sources, of };
         }
-        self.core.nand.timing_mut().watch(done, PROGRAMMED + number);
+        self.core.watch(done, PROGRAMMED + number);
         Ok(())
     }
 

@@ -14,7 +14,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             self.fold_in_background();
         }
         let Some(watermarks) = self.core.space.watermarks else { return };
-        if let Some(block) = self.core.blocks.next_to_retire() {
+        if let Some(block) = self.core.blocks().next_to_retire() {
             self.retire_in_background(block);
         }
         if self.core.short_units(watermarks) > 0 {
@@ -25,7 +25,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Begins to empty a block with a failed program. It gives no free space, so enough blocks must be erased.
     #[cold]
     fn retire_in_background(&mut self, block: BlockId) {
-        let has_space = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
+        let has_space = self.core.blocks().free.count() >= self.core.space.min_free_blocks;
         if self.core.check_stop().is_ok()
             && self.core.end_of_life.is_none()
             && has_space
@@ -38,7 +38,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Begins to empty a block with little wear, chosen by the leveler, if enough blocks are erased.
     pub(super) fn level_in_background(&mut self) {
         // Not at end of life: with a worn-out log, no epoch could name the blocks opened for copies.
-        let has_space = self.core.blocks.free.count() >= self.core.space.min_free_blocks;
+        let has_space = self.core.blocks().free.count() >= self.core.space.min_free_blocks;
         if self.core.end_of_life.is_some() || !has_space || !self.has_space_for_victim() {
             return;
         }
@@ -60,7 +60,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 self.begin_victim(block, Reason::Fold);
                 continue;
             }
-            if self.core.store.is_paged() && self.core.blocks.free.count() < self.blocks_for_a_victim() {
+            if self.core.store.is_paged() && self.core.blocks().free.count() < self.blocks_for_a_victim() {
                 if let Some(block) = self.next_to_compact() {
                     self.begin_victim(block, Reason::Compact);
                     continue;
@@ -73,14 +73,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             if self.core.policies.sorts_victims() {
                 return self.begin_sorted();
             }
-            let units_per_block = self.core.nand.geometry().units_per_block();
-            let view = self.core.blocks.view(units_per_block, self.core.tick);
-            let Some(block) = self.core.policies.choose(&view) else {
+            let units_per_block = self.core.nand().geometry().units_per_block();
+            let Some(block) = self.core.choose_victim(None) else {
                 self.background.nothing_at = Some(self.core.tick);
                 return;
             };
             let block = self.prefer_poorest_plane(block);
-            let valid = self.core.blocks.valid[block.index()];
+            let valid = self.core.blocks().valid[block.index()];
             // Too little gain: an erased block is not needed yet, and more units may become invalid.
             if valid + self.least_gain() > units_per_block {
                 self.background.nothing_at = Some(self.core.tick);
@@ -94,7 +93,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// `best`.
     fn prefer_poorest_plane(&mut self, best: BlockId) -> BlockId {
         // A die without a block to program idles, even if other dies have erased blocks.
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         if geometry.planes() == 1 {
             return best;
         }
@@ -103,7 +102,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let free = &mut self.background.free_by_plane;
         // Erased blocks, blocks of victims in progress, and the free part of open blocks, by plane.
         free.clear();
-        free.extend((0..geometry.planes()).map(|plane| self.core.blocks.free.count_on(plane) * per_block));
+        free.extend((0..geometry.planes()).map(|plane| self.core.blocks().free.count_on(plane) * per_block));
         for victim in self.background.victims.values().filter(|victim| victim.is_gained) {
             free[geometry.plane_of(victim.block) as usize] += per_block;
         }
@@ -113,7 +112,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let poorest = (0..).zip(free.iter()).min_by_key(|&(_, &free)| free).map_or(0, |(plane, _)| plane);
         let per_plane = geometry.spec().blocks_per_plane;
         let blocks = poorest * per_plane..(poorest + 1) * per_plane;
-        let valid = |block: BlockId| self.core.blocks.valid[block.index()];
+        let valid = |block: BlockId| self.core.blocks().valid[block.index()];
         let most = valid(best) + self.least_gain();
         self.core.policies.victims.choose_among(blocks).filter(|&block| valid(block) <= most).unwrap_or(best)
     }

@@ -1,11 +1,10 @@
 //! Synchronous completion of background work.
 
-use strobe_nand::{Nand, Timing, When};
+use strobe_nand::{Nand, When};
 
 use super::Stage;
 use crate::FtlError;
 use crate::gc::VictimPolicy;
-use crate::map::page::core::blocks::BlockState;
 use crate::map::page::reclaim::Reclaimer;
 use crate::map::page::reclaim::background::Background;
 
@@ -33,16 +32,16 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                 break;
             };
             let (block, reason, stage) = (victim.block, victim.reason, victim.stage);
-            self.core.blocks.emptying -= 1;
-            let copied = self.core.nand.timing_mut().all(&victim.copied);
-            if stage == Stage::Leaving && self.core.nand.block(block).is_erased() {
+            let copied = self.core.all(&victim.copied);
+            if stage == Stage::Leaving && self.core.nand().block(block).is_erased() {
+                self.core.end_emptying();
                 self.core.block_is_erased(block);
                 continue;
             }
-            self.core.blocks.states[block.index()] = BlockState::Closed;
-            let ready = self.core.nand.both(copied, updated);
+            self.core.interrupt_emptying(block);
+            let ready = self.core.both(copied, updated);
             let done = self.relocator().complete(ready, reason, block);
-            if self.core.nand.is_stopped() {
+            if self.core.nand().is_stopped() {
                 return done.map(|_| ());
             }
             // The counters of victims are reset, so the others must leave as well.

@@ -9,7 +9,7 @@ use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     pub(super) fn fold_in_background(&mut self) {
-        if !self.core.nand.is_timed() || self.core.end_of_life.is_some() {
+        if !self.core.nand().is_timed() || self.core.end_of_life.is_some() {
             return;
         }
         // Without background collection, one block is folded after the other.
@@ -37,7 +37,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             None => !self.core.must_collect(),
             Some(watermarks) => {
                 !self.core.is_reserved(block)
-                    || (self.core.blocks.free.count() >= self.core.space.min_free_blocks
+                    || (self.core.blocks().free.count() >= self.core.space.min_free_blocks
                         && self.core.free_units() > self.core.units_of(watermarks.low))
             }
         };

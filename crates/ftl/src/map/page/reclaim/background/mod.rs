@@ -22,7 +22,7 @@ mod sorted;
 mod throttle;
 mod updates;
 
-use strobe_nand::{Nand, Timing, Wanted, When};
+use strobe_nand::{Nand, Wanted, When};
 use strobe_types::{BlockId, Geometry, Ppa, Ppn, State, Stored};
 
 use self::copies::Copies;
@@ -173,7 +173,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let number = self.add_victim(block, reason);
         let end =
-            self.core.nand.geometry().first_unit(block).plus(self.core.nand.geometry().units_per_block());
+            self.core.nand().geometry().first_unit(block).plus(self.core.nand().geometry().units_per_block());
         if let Some(victim) = self.background.victims.get_mut(number) {
             victim.end = end;
         }
@@ -188,8 +188,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             Reason::Retire => BlockState::Retiring,
             _ => BlockState::Closed,
         };
-        assert_eq!(self.core.blocks.state(block), expected, "{reason:?} chose {block:?}");
-        let valid = self.core.blocks.valid[block.index()];
+        assert_eq!(self.core.blocks().state(block), expected, "{reason:?} chose {block:?}");
+        let valid = self.core.blocks().valid[block.index()];
         let is_gained = reason != Reason::Retire && !self.core.is_reserved(block);
         match reason {
             Reason::Wear => self.core.stats.gc.wear_blocks += 1,
@@ -200,9 +200,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.stats.gc.runs += u64::from(begins_run);
         self.core.log().victims(reason.cause(), &[block]);
         self.core.show_victim(block);
-        self.core.blocks.begin_emptying(block);
+        self.core.begin_emptying(block);
         self.core.space.copies_left += u64::from(valid);
-        let first = self.core.nand.geometry().first_unit(block);
+        let first = self.core.nand().geometry().first_unit(block);
         let (number, victim) = self.background.victims.add();
         // Slots keep the buffers of earlier victims.
         let (mut reading, mut copied) =
@@ -235,35 +235,35 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         let (mut next, end, cause) = (victim.next, victim.end, victim.reason.cause());
         let mut reading = std::mem::take(&mut victim.reading);
-        let per_page = self.core.nand.geometry().units_per_page();
+        let per_page = self.core.nand().geometry().units_per_page();
         let mut pages = std::mem::take(&mut self.background.pages);
         pages.clear();
         while (pages.len() as u32) < self.background.read_pages {
-            let Some(unit) = self.core.blocks.validity.next(next, end) else {
+            let Some(unit) = self.core.blocks().validity.next(next, end) else {
                 next = end;
                 break;
             };
-            let page = self.core.nand.geometry().page_of(unit);
-            next = self.core.nand.geometry().first_unit_of_page(page).plus(per_page);
+            let page = self.core.nand().geometry().page_of(unit);
+            next = self.core.nand().geometry().first_unit_of_page(page).plus(per_page);
             let from = reading.len();
             reading.push(unit);
             // One read covers all valid units of the page.
             if per_page > 1 {
                 let others = (1..next.get() - unit.get()).map(|at| unit.plus(at));
-                reading.extend(others.filter(|&ppa| self.core.blocks.validity.get(ppa)));
+                reading.extend(others.filter(|&ppa| self.core.blocks().validity.get(ppa)));
             }
-            pages.push((page, self.core.nand.wanted(reading[from..].iter().copied())));
+            pages.push((page, self.core.nand().wanted(reading[from..].iter().copied())));
         }
-        let arrived = (!pages.is_empty()).then(|| self.core.nand.read_pages(&pages, cause).when);
+        let arrived = (!pages.is_empty()).then(|| self.core.read_pages(&pages, cause).when);
         self.background.pages = pages;
         // Map entries are scattered in memory: fetch them while the units are being read.
         for &ppa in &reading {
-            self.core.map.prefetch(self.core.owner_of(ppa));
+            self.core.map().prefetch(self.core.owner_of(ppa));
         }
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         (victim.next, victim.reading) = (next, reading);
         match arrived {
-            Some(arrived) => self.core.nand.timing_mut().watch(arrived, READ + number),
+            Some(arrived) => self.core.watch(arrived, READ + number),
             None => self.finish_victim(number),
         }
     }
@@ -333,9 +333,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Credits the victim with a share of its block, proportional to the valid units already moved or
     /// overwritten.
     fn update_credit(&mut self, number: u64) {
-        let per_block = u64::from(self.core.nand.geometry().units_per_block());
+        let per_block = u64::from(self.core.nand().geometry().units_per_block());
         let Some(victim) = self.background.victims.get_mut(number) else { return };
-        let left = self.core.blocks.valid[victim.block.index()];
+        let left = self.core.blocks().valid[victim.block.index()];
         self.core.space.copies_left -= u64::from(victim.left - left);
         victim.left = left;
         let done = u64::from(victim.valid.saturating_sub(victim.left));
@@ -352,7 +352,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let victim = self.background.victims.remove(number)?;
         self.core.space.credit -= victim.credited;
         self.core.space.copies_left -= u64::from(victim.left);
-        self.core.blocks.emptying -= 1;
+        self.core.end_emptying();
         self.background.erasing -= u32::from(victim.stage == Stage::Leaving);
         Some(victim.block)
     }
@@ -386,7 +386,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         }
         // Nothing is erased before the map on flash refers to the copies.
         match self.core.commit(When::START) {
-            Ok(done) => self.core.nand.timing_mut().watch(done, COMMITTED + number),
+            Ok(done) => self.core.watch(done, COMMITTED + number),
             // The log is worn out: the last epoch still refers to the block, so it must not be erased.
             Err(_) => self.keep_victim(number),
         }
@@ -396,7 +396,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     #[cold]
     fn keep_victim(&mut self, number: u64) {
         if let Some(block) = self.remove_victim(number) {
-            self.core.blocks.retire(block);
+            self.core.mark_retiring(block);
         }
     }
 
@@ -404,25 +404,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let Some(victim) = self.background.victims.get(number) else { return };
         let (block, reason) = (victim.block, victim.reason);
         self.core.forget_victim(block);
-        self.core.store.block_left(block);
         self.core.stats.gc.refreshed_blocks += u64::from(reason == Reason::Refresh);
         if reason == Reason::Retire {
             self.remove_victim(number);
-            self.core.blocks.retiring.retain(|&retiring| retiring != block);
             return self.core.take_out_of_service(block);
         }
-        let (done, is_good) = match self.core.nand.erase(When::START, block, reason.cause()) {
-            Ok(done) => (done, true),
-            Err(failed) => (failed.at, false),
-        };
-        if is_good {
-            self.core.blocks.erased();
-            self.core.count_cache_erase(block);
-            return self.core.nand.timing_mut().watch(done, ERASED + number);
+        match self.core.begin_erase(When::START, block, reason.cause()) {
+            Ok(done) => self.core.watch(done, ERASED + number),
+            Err(_) => drop(self.remove_victim(number)),
         }
-        self.remove_victim(number);
-        self.core.stats.gc.erase_failures += 1;
-        self.core.take_out_of_service(block);
     }
 
     fn on_erased(&mut self, number: u64) {

@@ -5,7 +5,7 @@
 //! 3. Steps of the leader read all these units in that order.
 //! 4. Each victim leaves when its own units are moved. The next victims are chosen when all have left.
 
-use strobe_nand::{Cause, Nand, Timing};
+use strobe_nand::{Cause, Nand};
 use strobe_types::{BlockId, Ppa, Stored};
 
 use super::READ;
@@ -27,10 +27,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if !self.background.victims.is_empty() {
             return;
         }
-        let target = self.core.blocks.free.count() + 1;
+        let target = self.core.blocks().free.count() + 1;
         let valid = self.choose_victims(target);
         let blocks = std::mem::take(&mut self.relocation.victims);
-        let (count, per_block) = (blocks.len() as u32, self.core.nand.geometry().units_per_block());
+        let (count, per_block) = (blocks.len() as u32, self.core.nand().geometry().units_per_block());
         let is_folding = blocks.first().is_some_and(|&block| self.core.is_cached(block));
         let gains = is_folding || valid + count * self.least_gain() <= count * per_block;
         self.relocation.victims = blocks;
@@ -68,11 +68,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut task = std::mem::take(self.relocation);
         task.units.clear();
         task.runs.clear();
-        let per_block = self.core.nand.geometry().units_per_block();
+        let per_block = self.core.nand().geometry().units_per_block();
         for &block in blocks {
-            let mut next = self.core.nand.geometry().first_unit(block);
+            let mut next = self.core.nand().geometry().first_unit(block);
             let end = next.plus(per_block);
-            while let Some(unit) = self.core.blocks.validity.next(next, end) {
+            while let Some(unit) = self.core.blocks().validity.next(next, end) {
                 task.units.push(unit);
                 next = unit.plus(1);
             }
@@ -84,7 +84,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         task.runs.push((self.core.streams.table.translation, task.units.len() - data));
         task.victims.clear();
         let streams = task.runs.iter().flat_map(|&(to, count)| std::iter::repeat_n(to, count));
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         let number_of = |unit| {
             let block = geometry.block_of(unit);
             victims.binary_search_by_key(&block, |&(block, _)| block).map_or(0, |at| victims[at].1)
@@ -109,15 +109,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let mut reading = std::mem::take(&mut leader.reading);
         let mut pages = std::mem::take(&mut self.background.pages);
         pages.clear();
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         // Units of one page that follow each other in the order are read together.
         let mut from = 0;
-        for one in leader.order.iter().rev().filter(|one| self.core.blocks.validity.get(one.unit)) {
+        for one in leader.order.iter().rev().filter(|one| self.core.blocks().validity.get(one.unit)) {
             let page = geometry.page_of(one.unit);
             let is_next = reading.last().is_none_or(|&last| geometry.page_of(last) != page);
             if is_next {
                 if let Some(&last) = reading.last() {
-                    let wanted = self.core.nand.wanted(reading[from..].iter().copied());
+                    let wanted = self.core.nand().wanted(reading[from..].iter().copied());
                     pages.push((geometry.page_of(last), wanted));
                     from = reading.len();
                 }
@@ -128,14 +128,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             reading.push(one.unit);
         }
         if from < reading.len() {
-            let wanted = self.core.nand.wanted(reading[from..].iter().copied());
+            let wanted = self.core.nand().wanted(reading[from..].iter().copied());
             pages.push((geometry.page_of(reading[from]), wanted));
         }
-        let arrived = (!pages.is_empty()).then(|| self.core.nand.read_pages(&pages, Cause::Gc).when);
+        let arrived = (!pages.is_empty()).then(|| self.core.read_pages(&pages, Cause::Gc).when);
         self.background.pages = pages;
         leader.reading = reading;
         match arrived {
-            Some(arrived) => self.core.nand.timing_mut().watch(arrived, READ + number),
+            Some(arrived) => self.core.watch(arrived, READ + number),
             None => {
                 self.take_in_order(number);
                 self.finish_victim(number);
@@ -173,6 +173,6 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn is_valid(&self, unit: Ppa) -> bool {
-        self.core.blocks.validity.get(unit)
+        self.core.blocks().validity.get(unit)
     }
 }

@@ -26,13 +26,13 @@ impl Background {
         if !self.is_at_work() || core.end_of_life.is_some() {
             return true;
         }
-        let (spare, erased) = (core.blocks_for_host(), core.blocks.free.count());
+        let (spare, erased) = (core.blocks_for_host(), core.blocks().free.count());
         let table = &core.streams.table;
-        let lanes = Frontier::lanes_of(core.nand.geometry()) * table.host.len() as u32;
+        let lanes = Frontier::lanes_of(core.nand().geometry()) * table.host.len() as u32;
         let may_be_short =
             spare < lanes + core.blocks_for_evictions() || !core.leaves_copies(erased.saturating_sub(lanes));
-        if may_be_short && core.blocks.next_to_retire().is_none() {
-            let geometry = core.nand.geometry();
+        if may_be_short && core.blocks().next_to_retire().is_none() {
+            let geometry = core.nand().geometry();
             let pages = units.div_ceil(geometry.units_per_page());
             // The streams of the units are not chosen yet: each host stream counts as if it got all pages.
             let blocks = |stream| core.streams[stream].blocks_for(pages, geometry.pages_per_block());
@@ -48,7 +48,7 @@ impl Background {
 
     /// True if the host may write `units` now, to the SLC cache or to normal blocks.
     pub(crate) fn has_cache_for_host<N: Nand, V: VictimPolicy>(&self, core: &Core<N, V>, units: u32) -> bool {
-        let pages = units.div_ceil(core.nand.geometry().units_per_page());
+        let pages = units.div_ceil(core.nand().geometry().units_per_page());
         if core.cache_pages() >= pages {
             return true;
         }
@@ -78,22 +78,22 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if self.background.victims.is_empty() {
             return true;
         }
-        let geometry = self.core.nand.geometry();
+        let geometry = self.core.nand().geometry();
         let table = &self.core.streams.table;
         let full = table.copy_streams().map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
         let updates = self.core.blocks_for_updates(geometry.units_per_block());
         // Blocks for the units left, one for each full lane of the copy streams, and two in reserve; at least those
         // of `leaves_copies` with one victim more.
-        let streams = (self.core.blocks.emptying + 1).saturating_mul(table.victim_streams.into());
+        let streams = (self.core.blocks().emptying + 1).saturating_mul(table.victim_streams.into());
         let behind = (full + 2).max(streams.min(table.copies.len() as u32) + 1);
         let wanted =
             (self.core.space.copies_left / u64::from(geometry.units_per_block())) as u32 + behind + updates;
-        self.core.blocks.free.count() > wanted
+        self.core.blocks().free.count() > wanted
     }
 
     /// Minimum gain of a background victim, in units: a sixteenth of a block, but at least a row, as the last
     /// row of the copies may be incomplete.
     pub(super) fn least_gain(&self) -> u32 {
-        (self.core.nand.geometry().units_per_block() / 16).max(self.background.row_units)
+        (self.core.nand().geometry().units_per_block() / 16).max(self.background.row_units)
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Victims of one round share the program of a translation page that maps units of several.
 
-use strobe_nand::{Nand, Timing, When};
+use strobe_nand::{Nand, When};
 
 use super::{COMMITTED, ROUNDS, Stage};
 use crate::gc::VictimPolicy;
@@ -44,7 +44,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let updated = TablePages(self.core).update_some(When::START, batch);
         if let Ok(Some(done)) = updated {
             self.background.updates = Some(done);
-            return self.core.nand.timing_mut().watch(done, COMMITTED + round);
+            return self.core.watch(done, COMMITTED + round);
         }
         self.background.updates = None;
         let numbers = self.background.victims.numbers(|victim| victim.stage == Stage::Updating);

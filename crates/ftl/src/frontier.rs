@@ -153,6 +153,17 @@ impl Frontier {
         is_full(&self.current) + others.take(pages.saturating_sub(1) as usize).map(is_full).sum::<u32>()
     }
 
+    /// True if the next `pages` pages fit into the open blocks. With `is_by_address`, any lane may be next.
+    pub(crate) fn holds(&self, pages: u32, is_by_address: bool) -> bool {
+        let lanes = self.lanes.len();
+        (0..lanes).all(|ahead| {
+            let at = (self.turn + ahead) % lanes;
+            let lane = if ahead == 0 { &self.current } else { &self.lanes[at] };
+            let ahead = if is_by_address { 0 } else { ahead as u32 };
+            lane.end - lane.next >= pages.saturating_sub(ahead).div_ceil(lanes as u32)
+        })
+    }
+
     pub(crate) fn full_lanes(&self) -> u32 {
         let full = |lane: &Lane| u32::from(lane.end == lane.next);
         self.lanes.iter().map(full).sum::<u32>() - full(&self.lanes[self.turn]) + full(&self.current)

@@ -173,9 +173,9 @@ pub trait MappingScheme {
     /// Unmapped sources leave their destinations unmapped. The ranges must not overlap.
     fn copy(&mut self, now: When, from: Lpn, to: Lpn, count: u32) -> Done;
 
-    /// True if the host can write this number of units without waiting for background collection. A larger
-    /// write collects synchronously.
-    fn may_write(&self, _units: u32) -> bool {
+    /// True if the host can write this number of units with this tag without waiting for background collection. A
+    /// larger write collects synchronously.
+    fn may_write(&self, _units: u32, _tag: DataTag) -> bool {
         true
     }
 

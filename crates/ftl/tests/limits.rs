@@ -63,7 +63,7 @@ fn the_host_opens_blocks_down_to_those_that_are_kept() {
     let mut map = waits_for_blocks_only();
     let kept = PageMapConfig::new(150).least_free_blocks(&geometry());
     let mut lpn = 0;
-    while map.may_write(1) {
+    while map.may_write(1, DataTag::default()) {
         write(&mut map, lpn % 150);
         lpn += 1;
         assert!(lpn < BLOCKS * PAGES, "the host may write without end");

@@ -266,7 +266,13 @@ impl<P: Payload> WriteBuffer<P> {
         Ok((finished, written))
     }
 
-    pub(crate) fn next_units(&self, ftl: &impl MappingScheme<Payload = P>) -> u32 {
+    /// True if the next write-back need not wait for background collection.
+    pub(crate) fn may_write_back(&self, ftl: &impl MappingScheme<Payload = P>) -> bool {
+        let tag = self.oldest_queue().map_or(DataTag::default(), |at| self.queues[at].tag);
+        ftl.may_write(self.next_units(ftl), tag)
+    }
+
+    fn next_units(&self, ftl: &impl MappingScheme<Payload = P>) -> u32 {
         let oldest = self.oldest_queue().map_or(0, |at| self.queues[at].live);
         let ready = (ftl.stripe_units() as usize).min(oldest);
         // Whole pages only, unless less than a page is dirty: a partial page would be padded.

@@ -29,12 +29,6 @@ pub enum BuildError {
         "drive.ftl.copy_mode is \"logical\", which drive.ftl.mapping = \"{0}\" does not support: only \"page\" and \"dftl\" do"
     )]
     LogicalCopy(String),
-    /// Die allocation by-address with background collection.
-    #[error(
-        "drive.ftl.die_allocation is \"by-address\", which needs drive.ftl.gc.mode = \"stop-the-world\": background \
-         collection fills any idle die"
-    )]
-    ByAddress,
     /// Map pages with an unsuitable mapping scheme.
     #[error(
         "drive.ftl.durable_map is \"pages\", which drive.ftl.mapping = \"{0}\" does not support: \

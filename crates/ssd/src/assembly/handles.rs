@@ -6,7 +6,7 @@ use strobe_types::Geometry;
 
 use super::{BuildError, Plan, good_and_spare};
 use crate::config::{
-    DriveConfig, DurableMap, GcMode, Mapping, PlacementTable, SchemeName, WearLevelingName, block_scheme,
+    DriveConfig, DurableMap, Mapping, PlacementTable, SchemeName, WearLevelingName, block_scheme,
 };
 
 pub(super) fn check(config: &DriveConfig, geometry: &Geometry, logical_units: u32) -> Result<(), BuildError> {
@@ -43,7 +43,6 @@ fn check_groups(config: &DriveConfig, geometry: &Geometry) -> Result<(), BuildEr
     }
     let ftl = &config.ftl;
     let clashes = [
-        ("drive.ftl.gc.mode = \"stop-the-world\"", ftl.gc.mode == GcMode::Background),
         ("drive.ftl.mapping = \"page\"", config.mapping()? != Mapping::Page),
         ("drive.ftl.durable_map without map pages", ftl.durable_map == DurableMap::Pages),
         ("drive.ftl.wear_leveling.kind = \"none\"", ftl.wear_leveling.kind != WearLevelingName::None),

@@ -20,8 +20,8 @@ mod word_lines;
 use strobe_ftl::gc::{AnyPolicy, VictimPolicy};
 use strobe_ftl::wear::Leveling;
 use strobe_ftl::{
-    BlockMap, BlockMapConfig, DieAllocation, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig,
-    Placement, PlacementKind, Recovery,
+    BlockMap, BlockMapConfig, FormulaPlacement, GcStream, Inspectable, PageMap, PageMapConfig, Placement,
+    PlacementKind, Recovery,
 };
 use strobe_nand::{
     ArrayTiming, Chip, Class, DataMedium, Medium, Nand as _, NoMedium, PageTimes, StampMedium,
@@ -71,9 +71,6 @@ pub(crate) fn checked(config: &DriveConfig) -> Result<(Geometry, u32), BuildErro
     let mapping = config.mapping()?;
     if !matches!(mapping, Mapping::Page | Mapping::Dftl) && config.ftl.copy_mode == CopyMode::Logical {
         return Err(BuildError::LogicalCopy(config.ftl.mapping.clone()));
-    }
-    if config.ftl.die_allocation == DieAllocation::ByAddress && config.ftl.gc.mode == GcMode::Background {
-        return Err(BuildError::ByAddress);
     }
     map_pages::check(config, mapping)?;
     if nand.factory_bad_blocks >= geometry.blocks() {

@@ -111,7 +111,7 @@ impl<F: Inspectable> Drive<F> {
             || self.controller.takes_time(now)
             || self.events.is_stalled()
             || handle > 0
-            || !self.ftl.may_write(1)
+            || !self.ftl.may_write(1, DataTag::default())
             || self.check_medium().is_err()
         {
             return false;

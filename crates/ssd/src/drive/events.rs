@@ -335,7 +335,7 @@ impl<F: Inspectable> Drive<F> {
         let mut has_gone = false;
         while let Some(buffer) = &mut self.buffer
             && (buffer.is_crowded() || wanted.is_some_and(|arrival| buffer.holds_until(arrival)))
-            && self.ftl.may_write(buffer.next_units(&self.ftl))
+            && buffer.may_write_back(&self.ftl)
         {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
@@ -406,7 +406,7 @@ impl<F: Inspectable> Drive<F> {
         while let Some(buffer) = &mut self.buffer
             && buffer.dirty_units() > 0
         {
-            if self.ftl.may_write(buffer.next_units(&self.ftl)) {
+            if buffer.may_write_back(&self.ftl) {
                 let departed = buffer.write_back(&mut self.ftl)?;
                 self.when_programmed(departed);
                 self.settle_instant();

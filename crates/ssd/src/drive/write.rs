@@ -27,7 +27,7 @@ impl<F: Inspectable> Drive<F> {
         let is_unit =
             range.sectors == self.geometry.sectors_per_unit() && self.geometry.sector_in_unit(range.lba) == 0;
         // Fast path: one whole unit, no cache.
-        if is_unit && !self.has_cache() && self.ftl.may_write(1) {
+        if is_unit && !self.has_cache() && self.ftl.may_write(1, tag) {
             let lpn = self.geometry.lpn_of(range.lba);
             let unit = Unit { lpn, payload: content.of(lpn, range, &self.geometry) };
             let done = self.ftl.write(self.at_once(), &[unit], WriteContext { cause: Cause::Host, tag });
@@ -158,7 +158,7 @@ impl<F: Inspectable> Drive<F> {
         }
         // Without a write buffer, the remaining units are programmed together, or stall until flash has free
         // space.
-        if !self.ftl.may_write(rest.len() as u32) {
+        if !self.ftl.may_write(rest.len() as u32, tag) {
             let entry = self.in_flight.get(slot);
             (entry.rest, entry.done) = (rest, done);
             return Ok(Progress::Stalled);
@@ -182,7 +182,7 @@ impl<F: Inspectable> Drive<F> {
         }
         while let Some(buffer) = &mut self.buffer
             && buffer.is_crowded()
-            && self.ftl.may_write(buffer.next_units(&self.ftl))
+            && buffer.may_write_back(&self.ftl)
         {
             match buffer.write_back(&mut self.ftl) {
                 Ok(departed) => self.when_programmed(departed),
@@ -305,7 +305,7 @@ impl<F: Inspectable> Drive<F> {
             if !buffer.holds_until(entry.youngest) {
                 break;
             }
-            if !self.ftl.may_write(buffer.next_units(&self.ftl)) {
+            if !buffer.may_write_back(&self.ftl) {
                 return Ok(Progress::Draining);
             }
             let departed = buffer.write_back(&mut self.ftl)?;

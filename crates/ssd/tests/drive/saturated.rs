@@ -44,7 +44,8 @@ fn busy(config: &DriveConfig, seed: u64) -> f64 {
     let now = fill(&mut *drive).expect("filled");
     let pages = u64::from(config.ftl.logical_pages.expect("given"));
     let depths = Depths { readers: 0, writers: 64, flushers: 0 };
-    let mut loops = Loops { drive, depths, rng: Prng::new(seed), now, longest_ns: 0, done: [0; 3] };
+    let mut loops =
+        Loops { drive, depths, rng: Prng::new(seed), now, longest_ns: 0, done: [0; 3], handles: 1 };
     let forever = SimTime::from_ns(u64::MAX);
     assert!(loops.run(forever, pages), "seed {seed}: {config:?}");
     let held = |drive: &dyn Simulated| drive.stats().occupancy.held_ns.iter().sum::<u64>();

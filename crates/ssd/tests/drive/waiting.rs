@@ -5,12 +5,12 @@
 //! idle work, refresh, folds, buffers and caches must all finish while reads continue.
 
 use strobe_ssd::{
-    Command, Completion, DataMode, DriveConfig, GcMode, GcStream, Hint, Range, ScheduleTable, Simulated,
-    build,
+    Command, Completion, DataMode, DataTag, DriveConfig, GcMode, GcStream, Hint, Range, ScheduleTable,
+    Simulated, build,
 };
 use strobe_types::{Lba, Prng, SimTime};
 
-use crate::cut_in_time::drives::{Kind, any_drive, may_fail};
+use crate::cut_in_time::drives::{Kind, any_drive, handles, may_fail};
 use crate::cut_in_time::fill;
 use crate::setup;
 
@@ -83,6 +83,8 @@ pub(crate) struct Loops {
     pub(crate) now: SimTime,
     pub(crate) longest_ns: u64,
     pub(crate) done: [u64; 3],
+    /// Handles that a write may name.
+    pub(crate) handles: u32,
 }
 
 impl Loops {
@@ -99,7 +101,10 @@ impl Loops {
         let fua = self.rng.below(5) == 0;
         let command = match self.kind(tag) {
             0 => Command::Read { range },
-            1 => Command::Write { range, fua, tag: hint.into() },
+            1 => {
+                let handle = if self.handles > 1 { self.rng.below(self.handles) as u16 } else { 0 };
+                Command::Write { range, fua, tag: DataTag { hint, handle } }
+            }
             _ => Command::Flush,
         };
         let bytes = vec![1; range.bytes() as usize];
@@ -137,7 +142,10 @@ impl Loops {
     }
 }
 
-const COMMANDS_MAX: u64 = 100_000;
+/// Drives with handles have more open blocks, so a longer bound.
+const fn commands_most(kind: Kind) -> u64 {
+    if matches!(kind, Kind::Handles) { 500_000 } else { 100_000 }
+}
 
 /// Compares the drive of `seed` with its bound; `None` without a drive. False if the commands ran out first:
 /// starvation would go undetected.
@@ -173,9 +181,9 @@ fn compare(kind: Kind, seed: u64) -> Option<bool> {
         flushers: one_of(&mut rng, &[0, 1]),
     };
     let bound_ns = bound_ns(&config, depths);
-    let mut loops = Loops { drive, depths, rng, now, longest_ns: 0, done: [0; 3] };
+    let mut loops = Loops { drive, depths, rng, now, longest_ns: 0, done: [0; 3], handles: handles(&config) };
     let until = now + bound_ns + bound_ns / 8;
-    let goes_on = loops.run(until, COMMANDS_MAX);
+    let goes_on = loops.run(until, commands_most(kind));
     assert!(goes_on || may_fail(&config), "seed {seed}: a command failed on {config:?}");
     let Loops { longest_ns, done, now: end, .. } = loops;
     assert!(
@@ -194,6 +202,11 @@ fn compare_all(kind: Kind, seeds: std::ops::Range<u64>) {
         all += 1;
     }
     assert!(conclusive > 0 || !is_whole, "none of {all} drives ran for longer than the bound");
+}
+
+#[test]
+fn commands_of_drives_with_handles_complete_while_reads_go_on() {
+    compare_all(Kind::Handles, 3_000..3_020);
 }
 
 #[test]
@@ -247,7 +260,8 @@ fn many_victims_in_progress_leave_space_for_their_copies() {
         let Ok(mut drive) = build(&config, true, seed.get()) else { continue };
         let now = fill(&mut *drive).expect("filled");
         let depths = Depths { readers: 1, writers: 4 << (2 * rng.below(5)), flushers: rng.below(2).into() };
-        let mut loops = Loops { drive, depths, rng, now, longest_ns: 0, done: [0; 3] };
+        let mut loops =
+            Loops { drive, depths, rng, now, longest_ns: 0, done: [0; 3], handles: handles(&config) };
         let goes_on = loops.run(SimTime::from_ns(u64::MAX), 30_000);
         assert!(goes_on, "seed {}: a command failed on {config:?}", seed.get());
         loops.drive.check().unwrap_or_else(|error| panic!("seed {}: {error}", seed.get()));
@@ -275,5 +289,6 @@ fn writes_leave_space_for_copies_on_their_stream() {
 fn commands_of_many_drives_complete_while_reads_go_on() {
     compare_all(Kind::Page, 10_000..16_000);
     compare_all(Kind::Slc, 20_000..22_000);
+    compare_all(Kind::Handles, 40_000..42_000);
     compare_all(Kind::Block, 30_000..32_000);
 }

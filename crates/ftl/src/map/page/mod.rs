@@ -109,8 +109,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     fn of(core: Core<N, V>) -> Self {
         let geometry = core.nand().geometry();
         let row_pages = core.config.batch(geometry.spec().planes_per_die);
-        let background =
-            Background::new(core.space.watermarks, row_pages, core.streams.ids().len(), geometry);
+        let background = Background::new(&core.space, row_pages, core.streams.ids().len(), geometry);
         Self { core, relocation: Relocation::default(), background }
     }
 
@@ -234,11 +233,19 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     #[inline]
-    fn may_write(&self, units: u32) -> bool {
-        match &self.core.slc {
-            Some(_) if N::TIMED => self.background.has_cache_for_host(&self.core, units),
-            _ => !N::TIMED || self.background.has_space_for_host(&self.core, units),
+    fn may_write(&self, units: u32, tag: DataTag) -> bool {
+        if !N::TIMED {
+            return true;
         }
+        if self.core.slc.is_some() {
+            return self.background.has_cache_for_host(&self.core, units);
+        }
+        // With reclaim groups, the handle is the number of the stream.
+        let group = match self.core.space.groups.count {
+            1 => 0,
+            _ => self.core.streams.table.group_of(StreamId::new(tag.handle as u8)),
+        };
+        self.background.has_space_for_host(&self.core, group, units)
     }
 
     fn idle_after_ns(&self) -> Option<u64> {

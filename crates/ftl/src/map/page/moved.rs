@@ -15,15 +15,19 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     /// Collects until free space reaches `blocks` blocks. No victim may be in progress.
     pub fn reclaim_blocks(&mut self, blocks: u32) -> Result<(), FtlError> {
         let per_block = u64::from(self.core.nand().geometry().units_per_block());
-        let wanted = u64::from(blocks) * per_block;
+        let groups = self.core.space.groups.count;
+        let wanted = u64::from(blocks.div_ceil(groups)) * per_block;
         let usual = self.core.space.min_free_blocks;
-        while self.core.free_units() < wanted {
-            // A raised `min_free_blocks` makes stop-the-world collection gain the missing blocks.
-            let missing = (wanted - self.core.free_units()).div_ceil(per_block);
-            self.core.space.min_free_blocks = self.core.blocks().free.count() + missing as u32;
-            let collected = self.reclaimer().collect(When::START);
-            self.core.space.min_free_blocks = usual;
-            collected?;
+        for group in 0..groups {
+            self.core.space.group = group;
+            while self.core.free_units(group) < wanted {
+                // A raised `min_free_blocks` makes stop-the-world collection gain the missing blocks.
+                let missing = (wanted - self.core.free_units(group)).div_ceil(per_block);
+                self.core.space.min_free_blocks = self.core.erased(group) + missing as u32;
+                let collected = self.reclaimer().collect(When::START);
+                self.core.space.min_free_blocks = usual;
+                collected?;
+            }
         }
         Ok(())
     }

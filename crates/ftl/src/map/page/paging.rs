@@ -170,7 +170,7 @@ impl<N: Nand, V: VictimPolicy> Pager<'_, N, V> {
         let has_space = self.0.core.streams[stream].next_pages().is_some();
         // Copies and map updates of victims in progress keep their blocks.
         let erased = self.0.core.blocks().free.count();
-        let is_short = self.0.core.must_collect() || !self.0.core.leaves_copies(erased.saturating_sub(1));
+        let is_short = self.0.core.must_collect() || !self.0.core.leaves_copies(0, erased.saturating_sub(1));
         if has_space || !is_short {
             return Ok(now);
         }

@@ -142,10 +142,12 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut now = now;
         // Victims in progress must never run out of space for their copies.
         // Without a block to open, the host takes space from copies only on a stream that they share.
+        let group = self.core.streams.table.group_of(stream);
         if N::TIMED
             && self.core.streams.table.is_of_copies(stream)
-            && !self.core.leaves_copies(self.core.blocks().free.count())
+            && !self.core.leaves_copies(group, self.core.erased(group))
         {
+            self.core.space.group = group;
             now = self.reclaimer().collect(now)?;
         }
         let Self { core, relocation, background } = self;

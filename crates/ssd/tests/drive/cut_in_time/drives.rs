@@ -1,9 +1,9 @@
 //! Tiny drives of all kinds with timing.
 
 use strobe_ssd::{
-    BuildError, CopyMode, DataMode, DieAllocation, DriveConfig, DurableMap, GcMode, GcStream, Issue,
-    LogVictim, NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SectorRange, Simulated,
-    SuspendConfig, WearLevelingName, WhenFull, build,
+    BuildError, CopyMode, DataMode, DieAllocation, DriveConfig, DurableMap, GcMode, GcStream, Isolation,
+    Issue, LogVictim, NvramPolicyName, RefreshTable, RetryConfig, ScheduleTable, SchemeName, SectorRange,
+    Simulated, SuspendConfig, WearLevelingName, WhenFull, build,
 };
 use strobe_types::Prng;
 
@@ -12,8 +12,17 @@ use crate::setup::config;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Page,
+    /// Page-mapped, with placement handles and often several reclaim groups.
+    Handles,
     Slc,
     Block,
+}
+
+/// Handles that a write may name.
+pub(crate) fn handles(config: &DriveConfig) -> u32 {
+    let placement = &config.ftl.placement;
+    let is_on = placement.scheme == SchemeName::Handles;
+    if is_on { u32::from(placement.handles) * u32::from(placement.groups) } else { 1 }
 }
 
 /// As full as possible.
@@ -46,7 +55,8 @@ pub(crate) fn any_drive(kind: Kind, rng: &mut Prng) -> Option<(DriveConfig, Box<
                 return Some((config, drive));
             }
             Ok(drive) => return Some((config, drive)),
-            Err(BuildError::Capacity(_) | BuildError::BlockMap(_) | BuildError::Spare { .. }) => {
+            Err(BuildError::Capacity(_) | BuildError::BlockMap(_) | BuildError::Spare { .. })
+            | Err(BuildError::ReclaimUnits { .. }) => {
                 logical = logical.checked_sub((logical / 20).max(1)).filter(|&logical| logical > 0)?;
             }
             // Watermarks that this drive would never reach.
@@ -69,6 +79,10 @@ fn any_config(kind: Kind, rng: &mut Prng) -> DriveConfig {
     flash(&mut config, rng);
     match kind {
         Kind::Page => page_map(&mut config, rng),
+        Kind::Handles => {
+            page_map(&mut config, rng);
+            handles_of_groups(&mut config, rng);
+        }
         Kind::Slc => {
             page_map(&mut config, rng);
             slc_cache(&mut config, rng);
@@ -152,7 +166,8 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     let gc = &mut ftl.gc;
     gc.mode = pick(rng, &[GcMode::Background, GcMode::Background, GcMode::Background, GcMode::StopTheWorld]);
     gc.stream = pick(rng, &[GcStream::Own, GcStream::Own, GcStream::Host]);
-    if gc.mode == GcMode::StopTheWorld && rng.below(2) == 0 {
+    let is_rare = gc.mode == GcMode::Background && rng.clone().below(4) > 0;
+    if !is_rare && (gc.mode == GcMode::Background || rng.below(2) == 0) {
         ftl.die_allocation = DieAllocation::ByAddress;
     }
     let formula = "stream + 1 - 2 * is_copy";
@@ -172,6 +187,28 @@ fn page_map(config: &mut DriveConfig, rng: &mut Prng) {
     if rng.below(6) == 0 {
         config.ftl.wear_leveling.kind = pick(rng, &[WearLevelingName::Swap, WearLevelingName::DualPool]);
         config.ftl.wear_leveling.threshold = 2;
+    }
+}
+
+fn handles_of_groups(config: &mut DriveConfig, rng: &mut Prng) {
+    let (nand, ftl) = (&mut config.nand, &mut config.ftl);
+    (nand.channels, nand.dies_per_channel, nand.planes_per_die) =
+        pick(rng, &[(1, 2, 1), (2, 1, 1), (2, 2, 1), (1, 2, 2)]);
+    let planes = nand.channels * nand.dies_per_channel * nand.planes_per_die;
+    nand.blocks_per_plane = pick(rng, &[14, 20, 30]);
+    // These exclude reclaim groups.
+    (ftl.mapping, ftl.durable_map) = ("page".to_owned(), true.into());
+    (ftl.flush_metadata, ftl.owner_lists) = (false, false);
+    ftl.wear_leveling.kind = WearLevelingName::None;
+    ftl.gc.stream = GcStream::Own;
+    let placement = &mut ftl.placement;
+    placement.scheme = SchemeName::Handles.into();
+    (placement.handles, placement.unit_blocks) = (pick(rng, &[1, 2, 3]), 1);
+    placement.groups = pick(rng, &[1, 2, 2]);
+    placement.isolation = pick(rng, &[Isolation::Initial, Isolation::Persistent]);
+    if ftl.gc.low_watermark_blocks > 0 {
+        ftl.gc.low_watermark_blocks += planes;
+        ftl.gc.high_watermark_blocks += 2 * planes;
     }
 }
 

@@ -5,6 +5,7 @@ use strobe_ssd::{
 };
 use strobe_types::{Lba, Prng, SimTime};
 
+use super::drives::handles;
 use super::model::{Model, Moment};
 
 #[derive(Clone, Debug)]
@@ -180,8 +181,8 @@ impl<'a> Host<'a> {
             4 => Command::WriteZeroes { range, deallocate: rng.below(2) == 0 },
             5 | 6 => Command::Copy { destination: range.lba, sources: &ranges[1..] },
             7..=11 => Command::Read { range },
-            12..=14 => Command::Write { range, fua: true, tag: hint.into() },
-            _ => Command::Write { range, fua: false, tag: hint.into() },
+            12..=14 => Command::Write { range, fua: true, tag: self.tag_of(hint, rng) },
+            _ => Command::Write { range, fua: false, tag: self.tag_of(hint, rng) },
         };
         let Some((pending, contents)) = self.effect(&command) else { return };
         for (&sector, &content) in pending.changes.iter().zip(&contents) {
@@ -194,6 +195,13 @@ impl<'a> Host<'a> {
         self.pending.insert(self.tag, pending);
         self.drive.submit(self.now, self.tag, &command, bytes.as_deref());
         self.look(rng, look);
+    }
+
+    fn tag_of(&self, hint: Hint, rng: &mut Prng) -> DataTag {
+        match handles(self.config) {
+            1 => hint.into(),
+            handles => DataTag { hint, handle: rng.below(handles) as u16 },
+        }
     }
 
     /// `None` if `command` must not be sent now.

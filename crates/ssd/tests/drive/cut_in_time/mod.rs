@@ -236,6 +236,11 @@ fn a_flush_covers_units_that_are_written_again_with_another_hint() {
 }
 
 #[test]
+fn drives_with_handles_lose_nothing_durable_while_they_are_at_work() {
+    torture_until(Kind::Handles, 20_000, 100);
+}
+
+#[test]
 fn drives_with_an_slc_cache_lose_nothing_durable_while_they_are_at_work() {
     torture_until(Kind::Slc, 20_000, 1);
 }
@@ -249,6 +254,12 @@ fn block_mapped_drives_lose_nothing_durable_while_they_are_at_work() {
 #[ignore = "minutes long: make test-long"]
 fn page_mapped_drives_lose_nothing_durable_in_a_million_cuts() {
     torture_until(Kind::Page, 1_000_000, 1_000_000);
+}
+
+#[test]
+#[ignore = "minutes long: make test-long"]
+fn drives_with_handles_lose_nothing_durable_in_many_cuts() {
+    torture_until(Kind::Handles, 300_000, 4_000_000);
 }
 
 #[test]

@@ -61,8 +61,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// same handle in the group with the most space.
     pub(crate) fn stream_with_space(&mut self, stream: StreamId, units: u32) -> StreamId {
         let groups = self.space.groups;
-        let free = self.streams[stream].free_pages() * self.nand.geometry().units_per_page();
-        if groups.count == 1 || free >= units {
+        if groups.count == 1 {
+            return stream;
+        }
+        let pages = units.div_ceil(self.nand.geometry().units_per_page());
+        if self.streams[stream].holds(pages, self.streams.is_by_address) {
             return stream;
         }
         // Units that a group can take and still be collected. The capacities of all groups cover the logical

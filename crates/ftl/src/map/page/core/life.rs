@@ -114,15 +114,17 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     pub(crate) fn begin_emptying(&mut self, block: BlockId) {
         self.blocks.begin_emptying(block);
+        self.space.victims_mut(block).count += 1;
     }
 
-    pub(crate) fn end_emptying(&mut self) {
+    pub(crate) fn end_emptying(&mut self, block: BlockId) {
         self.blocks.emptying -= 1;
+        self.space.victims_mut(block).count -= 1;
     }
 
     /// Ends the emptying of `block`, which keeps its valid units.
     pub(crate) fn interrupt_emptying(&mut self, block: BlockId) {
-        self.end_emptying();
+        self.end_emptying(block);
         self.blocks.states[block.index()] = BlockState::Closed;
     }
 

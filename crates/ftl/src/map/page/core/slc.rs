@@ -232,13 +232,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let lanes = self.streams[HOST].lanes();
         let kept = self.space.min_free_blocks + lanes + self.config.net_blocks.max(1);
         let spare = self.blocks.free.count().saturating_sub(kept);
-        if !self.leaves_copies(self.blocks.free.count().saturating_sub(1)) {
+        if !self.leaves_copies(0, self.blocks.free.count().saturating_sub(1)) {
             return 0;
         }
         // With background collection, only free space above the `high` watermark is spare.
         let beyond = match self.space.watermarks {
             Some(watermarks) => {
-                let free = self.free_units().saturating_sub(self.units_of(watermarks.high));
+                let free = self.free_units(0).saturating_sub(self.units_of(watermarks.high));
                 (free / u64::from(self.nand.geometry().units_per_block())).min(u64::from(u32::MAX)) as u32
             }
             None => u32::MAX,

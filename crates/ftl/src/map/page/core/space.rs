@@ -1,12 +1,13 @@
 //! Free space, and the watermarks of background collection.
 
 use strobe_nand::Nand;
-use strobe_types::State;
+use strobe_types::{BlockId, State, Stored};
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::core::groups::Groups;
 use crate::map::page::core::streams::HOST;
+use crate::place::StreamId;
 
 /// Watermarks of background collection, in blocks of free space: erased blocks plus the free part of open ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,13 @@ impl Watermarks {
     pub fn read_pages_for(planes: u32) -> u32 {
         (2 * planes).max(8)
     }
+
+    /// Share of one of `count` reclaim groups.
+    fn of_group(self, count: u32) -> Self {
+        let low = self.low.div_ceil(count);
+        let high = self.high.div_ceil(count).max(low + 1);
+        if count == 1 { self } else { Self { high, low, victims: self.victims.div_ceil(count), ..self } }
+    }
 }
 
 #[derive(Clone, Debug, State)]
@@ -35,35 +43,57 @@ pub(crate) struct FreeSpace {
     /// `None` if collection always stops the world.
     #[state(skip)]
     pub(crate) watermarks: Option<Watermarks>,
-    /// Sum of the credits of the victims in progress, in units. A victim's credit is a share of its block,
-    /// proportional to the valid units already moved or overwritten.
-    pub(crate) credit: u64,
-    /// Valid units that the victims in progress still have to move, as of their last count.
-    pub(crate) copies_left: u64,
+    /// Victims in progress, by reclaim group.
+    pub(crate) victims: Vec<Victims>,
     #[state(skip)]
     pub(crate) groups: Groups,
-    /// Reclaim group selected for free-space checks.
+    /// Reclaim group selected for collection.
     #[state(skip)]
     pub(crate) group: u32,
 }
 
+/// Victims in progress of a reclaim group.
+#[derive(Clone, Copy, Debug, Default, Stored)]
+pub(crate) struct Victims {
+    pub(crate) count: u32,
+    /// Sum of their credits, in units. A victim's credit is a share of its block, proportional to the valid units
+    /// already moved or overwritten.
+    pub(crate) credit: u64,
+    /// Valid units that they still have to move, as of their last count.
+    pub(crate) copies_left: u64,
+}
+
 impl FreeSpace {
+    /// `watermarks` are those of all groups together.
     pub(crate) fn new(min_free_blocks: u32, watermarks: Option<Watermarks>, groups: Groups) -> Self {
-        Self { min_free_blocks, watermarks, credit: 0, copies_left: 0, groups, group: 0 }
+        let watermarks = watermarks.map(|watermarks| watermarks.of_group(groups.count));
+        let victims = vec![Victims::default(); groups.count as usize];
+        Self { min_free_blocks, watermarks, victims, groups, group: 0 }
+    }
+
+    /// Victims in progress of the group of `block`.
+    #[inline]
+    pub(crate) fn victims_mut(&mut self, block: BlockId) -> &mut Victims {
+        let group = if self.groups.count == 1 { 0 } else { self.groups.of_block(block) };
+        &mut self.victims[group as usize]
     }
 }
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
-    /// Free space in units: erased blocks, the free part of open blocks, and credit of victims in progress.
+    /// Free space of a reclaim group in units: erased blocks, the free part of open blocks, and credit of victims in
+    /// progress.
     #[inline]
-    pub(crate) fn free_units(&self) -> u64 {
+    pub(crate) fn free_units(&self, group: u32) -> u64 {
         let geometry = self.nand.geometry();
+        let count = self.space.groups.count;
+        let is_of_group =
+            |at: usize| count == 1 || self.streams.table.group_of(StreamId::new(at as u8)) == group;
         // Free pages of open SLC blocks are not counted: they belong to the cache.
-        let open: u64 =
-            self.streams.in_normal_mode().iter().map(|stream| u64::from(stream.free_pages())).sum();
-        u64::from(self.blocks.free.count()) * u64::from(geometry.units_per_block())
+        let streams = self.streams.in_normal_mode().iter().enumerate().filter(|&(at, _)| is_of_group(at));
+        let open: u64 = streams.map(|(_, stream)| u64::from(stream.free_pages())).sum();
+        u64::from(self.erased(group)) * u64::from(geometry.units_per_block())
             + open * u64::from(geometry.units_per_page())
-            + self.space.credit
+            + self.space.victims[group as usize].credit
     }
 
     /// Units by which free space is short of what background collection maintains: of `high`, or of as many
@@ -72,12 +102,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     /// Free pages of many open blocks can hide a lack of erased blocks: a stream of 128 lanes fills its open
     /// blocks at the same time, and then opens 128.
     #[inline]
-    pub(crate) fn short_units(&self, watermarks: Watermarks) -> u64 {
+    pub(crate) fn short_units(&self, group: u32, watermarks: Watermarks) -> u64 {
         let Watermarks { high, low, .. } = watermarks;
-        let erased = self.units_of(self.blocks.free.count()) + self.space.credit;
+        let erased = self.units_of(self.erased(group)) + self.space.victims[group as usize].credit;
         let least = self.space.min_free_blocks + self.blocks_for_evictions();
         let of_erased = self.units_of(least + high.saturating_sub(low));
-        let short = self.units_of(high).saturating_sub(self.free_units());
+        let short = self.units_of(high).saturating_sub(self.free_units(group));
         short.max(of_erased.saturating_sub(erased))
     }
 
@@ -90,13 +120,19 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             .map_or(0, |translation| translation.pages.div_ceil(self.nand.geometry().pages_per_block()) + 1)
     }
 
-    /// Erased blocks of the selected reclaim group.
-    pub(crate) fn free_blocks(&self) -> u32 {
-        let FreeSpace { groups, group, .. } = self.space;
+    /// Erased blocks of a reclaim group.
+    #[inline]
+    pub(crate) fn erased(&self, group: u32) -> u32 {
+        let groups = self.space.groups;
         if groups.count == 1 {
             return self.blocks.free.count();
         }
         groups.planes(group).map(|plane| self.blocks.free.count_on(plane)).sum()
+    }
+
+    /// Erased blocks of the selected reclaim group.
+    pub(crate) fn free_blocks(&self) -> u32 {
+        self.erased(self.space.group)
     }
 
     #[inline]
@@ -104,25 +140,25 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         u64::from(blocks) * u64::from(self.nand.geometry().units_per_block())
     }
 
-    /// Number of erased blocks that the host may open before collection stops the world. Unlimited without
+    /// Number of erased blocks of a reclaim group that the host may open before collection stops the world. Unlimited without
     /// background collection.
     #[inline]
-    pub(crate) fn blocks_for_host(&self) -> u32 {
+    pub(crate) fn blocks_for_host(&self, group: u32) -> u32 {
         match self.space.watermarks {
-            Some(_) => (self.blocks.free.count() + 1).saturating_sub(self.space.min_free_blocks),
+            Some(_) => (self.erased(group) + 1).saturating_sub(self.space.min_free_blocks),
             None => u32::MAX,
         }
     }
 
-    /// True if `erased` blocks suffice for the copies of all victims in progress, even if the host fills the open
-    /// blocks that it shares with them.
+    /// True if `erased` blocks suffice for the copies of all victims in progress in a reclaim group, even if the host
+    /// fills the open blocks that it shares with them.
     ///
     /// Copies need the blocks that their units fill. One more per stream covers the units behind the last whole
     /// block. Example: 2 victims with 300 units left together, blocks of 256 units, one copy stream: 3 blocks.
     #[inline]
-    pub(crate) fn leaves_copies(&self, erased: u32) -> bool {
-        let victims = self.blocks.emptying;
-        if victims == 0 || (self.space.copies_left == 0 && !self.store.is_paged()) {
+    pub(crate) fn leaves_copies(&self, group: u32, erased: u32) -> bool {
+        let Victims { count: victims, copies_left, .. } = self.space.victims[group as usize];
+        if victims == 0 || (copies_left == 0 && !self.store.is_paged()) {
             return true;
         }
         let table = &self.streams.table;
@@ -131,8 +167,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let rest = most.min(table.copies.len() as u32) + others + self.config.fault_reserve;
         // No victim has more units than a block.
         let per_block = u64::from(self.nand.geometry().units_per_block());
-        erased >= victims + rest
-            || u64::from(erased) >= self.space.copies_left.div_ceil(per_block) + u64::from(rest)
+        erased >= victims + rest || u64::from(erased) >= copies_left.div_ceil(per_block) + u64::from(rest)
     }
 
     /// Blocks for the translation pages of the victims in progress, and of one more with `units` valid units: their
@@ -140,8 +175,9 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     pub(crate) fn blocks_for_updates(&self, units: u32) -> u32 {
         let Some(translation) = self.store.paged() else { return 0 };
         // Each unit to move outdates at most one page, and each victim each page at most once.
-        let victims = u64::from(self.blocks.emptying + u32::from(units > 0));
-        let moved = self.space.copies_left + u64::from(units) + translation.updates_left() as u64;
+        let Victims { count, copies_left, .. } = self.space.victims[0];
+        let victims = u64::from(count + u32::from(units > 0));
+        let moved = copies_left + u64::from(units) + translation.updates_left() as u64;
         let pages = moved.min((victims + 1) * u64::from(translation.pages)).min(u64::from(u32::MAX));
         self.config.translation_blocks(self.nand.geometry(), pages as u32) + 1
     }

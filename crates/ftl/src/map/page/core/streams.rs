@@ -214,6 +214,18 @@ impl Streams {
         }
     }
 
+    /// Blocks that `stream` opens for the next `pages` pages.
+    #[inline]
+    pub(crate) fn blocks_for(&self, stream: StreamId, pages: u32, per_block: u32) -> u32 {
+        let frontier = &self[stream];
+        // With allocation by address, any lane may be next.
+        if self.is_by_address {
+            frontier.full_lanes().min(pages)
+        } else {
+            frontier.blocks_for(pages, per_block)
+        }
+    }
+
     pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = StreamId> + use<> {
         (0..self.frontiers.len() as u8).map(StreamId::new)
     }

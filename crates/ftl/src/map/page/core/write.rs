@@ -271,7 +271,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if !frontier.begins_row() {
             return;
         }
-        let may_open = !self.streams.stays_open && (!is_for_host(cause) || self.blocks_for_host() >= planes);
+        let may_open = !self.streams.stays_open && (!is_for_host(cause) || self.blocks_for_host(0) >= planes);
         let timing = self.nand.timing();
         let has_cache_block = (stream == self.streams.table.slc).then(|| self.has_cache_block());
         let has_block = |plane| match &has_cache_block {
@@ -310,12 +310,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.check_stop()?;
         }
         let mut ready = now;
-        if is_for_host(cause) {
-            self.space.group = self.streams.table.group_of(stream);
-        }
-        // Copies of victims in progress keep their blocks.
-        let is_short = self.must_collect() || !self.leaves_copies(self.blocks.free.count().saturating_sub(1));
-        if is_for_host(cause) && stream != self.streams.table.slc && is_short {
+        if is_for_host(cause) && stream != self.streams.table.slc && self.is_short_for(stream) {
             match self.take_over(stream) {
                 Some(full) => ready = self.nand.both(now, full),
                 // Stop-the-world collection.
@@ -372,6 +367,14 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 }
             }
         }
+    }
+
+    /// True if collection must run before the host `stream` opens a block. Selects its reclaim group.
+    fn is_short_for(&mut self, stream: StreamId) -> bool {
+        let group = self.streams.table.group_of(stream);
+        self.space.group = group;
+        // Copies of victims in progress keep their blocks.
+        self.must_collect() || !self.leaves_copies(group, self.erased(group).saturating_sub(1))
     }
 
     /// Continues a host `stream` in a block that relocation has left partly filled, if the placement allows

@@ -50,7 +50,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return;
         }
         if collects_in_background {
-            if self.has_space_for_victim() {
+            if self.has_space_for_victim(self.core.space.group) {
                 self.begin_victim(block, Reason::Refresh);
             }
             return;

@@ -5,6 +5,7 @@ use strobe_types::BlockId;
 
 use crate::gc::VictimPolicy;
 use crate::map::page::core::space::Watermarks;
+use crate::map::page::reclaim::background::Stage;
 use crate::map::page::reclaim::{Reason, Reclaimer};
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
@@ -17,19 +18,24 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if let Some(block) = self.core.blocks().next_to_retire() {
             self.retire_in_background(block);
         }
-        if self.core.short_units(watermarks) > 0 {
-            self.choose_in_background(watermarks);
+        for group in 0..self.core.space.groups.count {
+            if self.core.short_units(group, watermarks) > 0 {
+                self.core.space.group = group;
+                self.choose_in_background(watermarks);
+            }
         }
     }
 
     /// Begins to empty a block with a failed program. It gives no free space, so enough blocks must be erased.
     #[cold]
     fn retire_in_background(&mut self, block: BlockId) {
-        let has_space = self.core.blocks().free.count() >= self.core.space.min_free_blocks;
+        self.core.turn_to_group_of(block);
+        let group = self.core.space.group;
+        let has_space = self.core.erased(group) >= self.core.space.min_free_blocks;
         if self.core.check_stop().is_ok()
             && self.core.end_of_life.is_none()
             && has_space
-            && self.has_space_for_victim()
+            && self.has_space_for_victim(group)
         {
             self.begin_victim(block, Reason::Retire);
         }
@@ -39,7 +45,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     pub(super) fn level_in_background(&mut self) {
         // Not at end of life: with a worn-out log, no epoch could name the blocks opened for copies.
         let has_space = self.core.blocks().free.count() >= self.core.space.min_free_blocks;
-        if self.core.end_of_life.is_some() || !has_space || !self.has_space_for_victim() {
+        if self.core.end_of_life.is_some() || !has_space || !self.has_space_for_victim(0) {
             return;
         }
         let block = self.core.policies.leveler.as_mut().and_then(|leveler| leveler.choose());
@@ -49,12 +55,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn choose_in_background(&mut self, watermarks: Watermarks) {
+        let (tick, group) = (self.core.tick, self.core.space.group);
         // A search at this tick found no victim: another search would fail again.
-        if self.core.check_stop().is_err() || self.background.nothing_at == Some(self.core.tick) {
+        if self.core.check_stop().is_err() || self.background.nothing_at[group as usize] == tick {
             return;
         }
-        while (self.background.victims.len() as u32) < self.victims_now(watermarks) + self.background.erasing
-            && self.has_space_for_victim()
+        while self.victims_in_progress(group) < self.victims_now(group, watermarks)
+            && self.has_space_for_victim(group)
         {
             if let Some(block) = self.core.slc.as_ref().and_then(|slc| slc.first_dynamic()) {
                 self.begin_victim(block, Reason::Fold);
@@ -75,18 +82,32 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             }
             let units_per_block = self.core.nand().geometry().units_per_block();
             let Some(block) = self.core.choose_victim(None) else {
-                self.background.nothing_at = Some(self.core.tick);
+                self.background.nothing_at[group as usize] = tick;
                 return;
             };
             let block = self.prefer_poorest_plane(block);
             let valid = self.core.blocks().valid[block.index()];
             // Too little gain: an erased block is not needed yet, and more units may become invalid.
             if valid + self.least_gain() > units_per_block {
-                self.background.nothing_at = Some(self.core.tick);
+                self.background.nothing_at[group as usize] = tick;
                 return;
             }
             self.begin_victim(block, Reason::Collect);
         }
+    }
+
+    /// Victims of a reclaim group in progress, without those that are being erased.
+    fn victims_in_progress(&self, group: u32) -> u32 {
+        let erasing = match self.core.space.groups.count {
+            1 => self.background.erasing,
+            _ => {
+                let groups = self.core.space.groups;
+                let victims = self.background.victims.values();
+                let erasing = victims.filter(|victim| victim.stage == Stage::Leaving);
+                erasing.filter(|victim| groups.of_block(victim.block) == group).count() as u32
+            }
+        };
+        self.core.space.victims[group as usize].count - erasing
     }
 
     /// Returns the best victim of the plane with the least free space if nearly as good as `best`, else
@@ -109,7 +130,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         for (block, pages) in streams.iter().flat_map(|stream| stream.open_blocks(geometry)) {
             free[geometry.plane_of(block) as usize] += (geometry.pages_per_block() - pages) * per_page;
         }
-        let poorest = (0..).zip(free.iter()).min_by_key(|&(_, &free)| free).map_or(0, |(plane, _)| plane);
+        let planes = self.core.space.groups.planes(self.core.space.group);
+        let poorest = planes.min_by_key(|&plane| free[plane as usize]).unwrap_or(0);
         let per_plane = geometry.spec().blocks_per_plane;
         let blocks = poorest * per_plane..(poorest + 1) * per_plane;
         let valid = |block: BlockId| self.core.blocks().valid[block.index()];

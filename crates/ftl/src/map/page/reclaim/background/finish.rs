@@ -22,7 +22,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.background.leader = None;
         // Without the sources of in-flight copies, a read goes to the copy and waits for its program.
         self.background.copies.clear();
-        (self.core.space.credit, self.core.space.copies_left, self.background.erasing) = (0, 0, 0);
+        self.background.erasing = 0;
+        for victims in &mut self.core.space.victims {
+            (victims.credit, victims.copies_left) = (0, 0);
+        }
         // Updates in progress must be on flash before the erase of their victims.
         let updated = self.background.updates.take().unwrap_or(When::START);
         // Each victim is emptied in one call. If that fails, the victim keeps its unmoved data and retires.
@@ -34,7 +37,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             let (block, reason, stage) = (victim.block, victim.reason, victim.stage);
             let copied = self.core.all(&victim.copied);
             if stage == Stage::Leaving && self.core.nand().block(block).is_erased() {
-                self.core.end_emptying();
+                self.core.end_emptying(block);
                 self.core.block_is_erased(block);
                 continue;
             }

@@ -38,9 +38,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             Some(watermarks) => {
                 !self.core.is_reserved(block)
                     || (self.core.blocks().free.count() >= self.core.space.min_free_blocks
-                        && self.core.free_units() > self.core.units_of(watermarks.low))
+                        && self.core.free_units(0) > self.core.units_of(watermarks.low))
             }
         };
-        (may_take && self.has_space_for_victim()).then_some(block)
+        (may_take && self.has_space_for_victim(0)).then_some(block)
     }
 }

@@ -31,7 +31,7 @@ use self::sorted::Ordered;
 use crate::BACKGROUND;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::blocks::BlockState;
-use crate::map::page::core::space::Watermarks;
+use crate::map::page::core::space::{FreeSpace, Watermarks};
 use crate::map::page::reclaim::{Reason, Reclaimer};
 
 /// Stage of a victim after its last copy.
@@ -113,8 +113,8 @@ pub(crate) struct Background {
     updates: Option<When>,
     /// Number of the present or last round of updates, below [`ROUNDS`].
     round: u64,
-    /// `Core::tick` of the last search that found no victim with enough gain.
-    nothing_at: Option<u64>,
+    /// `Core::tick` of the last search that found no victim with enough gain, by reclaim group. 0: none yet.
+    nothing_at: Vec<u64>,
     /// Number of the victim that leads others; it may have left.
     leader: Option<u64>,
     /// Pages of a victim read per step.
@@ -142,15 +142,12 @@ const KIND: u64 = BACKGROUND | 3 << 58;
 
 impl Background {
     /// Copies go to `streams` streams, in rows of `row_pages` pages.
-    pub(crate) fn new(
-        watermarks: Option<Watermarks>,
-        row_pages: u32,
-        streams: usize,
-        geometry: &Geometry,
-    ) -> Self {
+    pub(crate) fn new(space: &FreeSpace, row_pages: u32, streams: usize, geometry: &Geometry) -> Self {
+        let watermarks = space.watermarks;
         let automatic = || Watermarks::read_pages_for(geometry.spec().planes_per_die);
         Self {
             carried: vec![Vec::new(); streams],
+            nothing_at: vec![0; space.groups.count as usize],
             read_pages: watermarks.map_or_else(automatic, |watermarks| watermarks.read_pages),
             row_units: row_pages * geometry.units_per_page(),
             ..Self::default()
@@ -201,7 +198,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.core.log().victims(reason.cause(), &[block]);
         self.core.show_victim(block);
         self.core.begin_emptying(block);
-        self.core.space.copies_left += u64::from(valid);
+        self.core.space.victims_mut(block).copies_left += u64::from(valid);
         let first = self.core.nand().geometry().first_unit(block);
         let (number, victim) = self.background.victims.add();
         // Slots keep the buffers of earlier victims.
@@ -336,7 +333,8 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let per_block = u64::from(self.core.nand().geometry().units_per_block());
         let Some(victim) = self.background.victims.get_mut(number) else { return };
         let left = self.core.blocks().valid[victim.block.index()];
-        self.core.space.copies_left -= u64::from(victim.left - left);
+        let space = self.core.space.victims_mut(victim.block);
+        space.copies_left -= u64::from(victim.left - left);
         victim.left = left;
         let done = u64::from(victim.valid.saturating_sub(victim.left));
         let credited = match victim.valid {
@@ -344,15 +342,16 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             0 => per_block,
             valid => per_block * done / u64::from(valid),
         };
-        self.core.space.credit = self.core.space.credit + credited - victim.credited;
+        space.credit = space.credit + credited - victim.credited;
         victim.credited = credited;
     }
 
     fn remove_victim(&mut self, number: u64) -> Option<BlockId> {
         let victim = self.background.victims.remove(number)?;
-        self.core.space.credit -= victim.credited;
-        self.core.space.copies_left -= u64::from(victim.left);
-        self.core.end_emptying();
+        let space = self.core.space.victims_mut(victim.block);
+        space.credit -= victim.credited;
+        space.copies_left -= u64::from(victim.left);
+        self.core.end_emptying(victim.block);
         self.background.erasing -= u32::from(victim.stage == Stage::Leaving);
         Some(victim.block)
     }

@@ -36,7 +36,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         self.relocation.victims = blocks;
         if count == 0 || !gains {
             self.put_victims_back();
-            self.background.nothing_at = Some(self.core.tick);
+            self.background.nothing_at[0] = self.core.tick;
             return;
         }
         let blocks = std::mem::take(&mut self.relocation.victims);

@@ -13,37 +13,45 @@ use crate::frontier::Frontier;
 use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::core::slc::WhenFull;
-use crate::map::page::core::space::Watermarks;
+use crate::map::page::core::space::{Victims, Watermarks};
 use crate::map::page::reclaim::background::Background;
 use crate::map::page::reclaim::{Reason, Reclaimer};
+use crate::place::StreamId;
 
 impl Background {
-    /// True if the host may write `units` now, without waiting for collection.
+    /// True if the host may write `units` to a reclaim group now, without waiting for collection.
     #[inline]
-    pub(crate) fn has_space_for_host<N: Nand, V: VictimPolicy>(&self, core: &Core<N, V>, units: u32) -> bool {
+    pub(crate) fn has_space_for_host<N: Nand, V: VictimPolicy>(
+        &self,
+        core: &Core<N, V>,
+        group: u32,
+        units: u32,
+    ) -> bool {
         let Some(watermarks) = core.space.watermarks else { return true };
         // Without a victim in progress, waiting would never end.
-        if !self.is_at_work() || core.end_of_life.is_some() {
+        if core.space.victims[group as usize].count == 0 || core.end_of_life.is_some() {
             return true;
         }
-        let (spare, erased) = (core.blocks_for_host(), core.blocks().free.count());
-        let table = &core.streams.table;
-        let lanes = Frontier::lanes_of(core.nand().geometry()) * table.host.len() as u32;
-        let may_be_short =
-            spare < lanes + core.blocks_for_evictions() || !core.leaves_copies(erased.saturating_sub(lanes));
+        let (spare, erased) = (core.blocks_for_host(group), core.erased(group));
+        let (table, groups) = (&core.streams.table, core.space.groups.count);
+        let of_group = move |stream: &StreamId| groups == 1 || table.group_of(*stream) == group;
+        // Each stream of a group has lanes in that group only.
+        let lanes = Frontier::lanes_of(core.nand().geometry()) / groups * table.host.len() as u32 / groups;
+        let may_be_short = spare < lanes + core.blocks_for_evictions()
+            || !core.leaves_copies(group, erased.saturating_sub(lanes));
         if may_be_short && core.blocks().next_to_retire().is_none() {
             let geometry = core.nand().geometry();
             let pages = units.div_ceil(geometry.units_per_page());
             // The streams of the units are not chosen yet: each host stream counts as if it got all pages.
-            let blocks = |stream| core.streams[stream].blocks_for(pages, geometry.pages_per_block());
-            let opened = table.host_streams().map(blocks).sum::<u32>();
+            let blocks = |stream| core.streams.blocks_for(stream, pages, geometry.pages_per_block());
+            let opened = table.host_streams().filter(of_group).map(blocks).sum::<u32>();
             let opened = opened + if opened > 0 { core.blocks_for_evictions() } else { 0 };
             let takes_space = opened > 0 || table.host_streams().any(|stream| table.is_of_copies(stream));
-            if opened > spare || (takes_space && !core.leaves_copies(erased.saturating_sub(opened))) {
+            if opened > spare || (takes_space && !core.leaves_copies(group, erased.saturating_sub(opened))) {
                 return false;
             }
         }
-        core.free_units() > core.units_of(watermarks.low)
+        core.free_units(group) > core.units_of(watermarks.low)
     }
 
     /// True if the host may write `units` now, to the SLC cache or to normal blocks.
@@ -59,36 +67,39 @@ impl Background {
         if waits && goes_on && self.victims.values().any(|victim| victim.reason == Reason::Fold) {
             return false;
         }
-        self.has_space_for_host(core, units)
+        self.has_space_for_host(core, 0, units)
     }
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     /// Number of victims for the present free space: 0 if nothing is short, rising linearly to the maximum.
-    pub(super) fn victims_now(&self, watermarks: Watermarks) -> u32 {
+    pub(super) fn victims_now(&self, group: u32, watermarks: Watermarks) -> u32 {
         // Collection thus runs steadily at the host's rate instead of in bursts.
-        let short = self.core.short_units(watermarks);
+        let short = self.core.short_units(group, watermarks);
         let span = self.core.units_of(watermarks.high.saturating_sub(watermarks.low)).max(1);
         (u64::from(watermarks.victims) * short).div_ceil(span).min(watermarks.victims.into()) as u32
     }
 
-    /// True if the erased blocks cover another victim in addition to the victims in progress, even if none of
-    /// them frees its block.
-    pub(crate) fn has_space_for_victim(&self) -> bool {
-        if self.background.victims.is_empty() {
+    /// True if the erased blocks of a reclaim group cover another victim in addition to the victims in progress, even if
+    /// none of them frees its block.
+    pub(crate) fn has_space_for_victim(&self, group: u32) -> bool {
+        let Victims { count, copies_left, .. } = self.core.space.victims[group as usize];
+        if count == 0 {
             return true;
         }
         let geometry = self.core.nand().geometry();
         let table = &self.core.streams.table;
-        let full = table.copy_streams().map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
+        let groups = self.core.space.groups.count;
+        let of_group = |stream: &StreamId| groups == 1 || table.group_of(*stream) == group;
+        let copies = table.copy_streams().filter(of_group);
+        let full = copies.map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
         let updates = self.core.blocks_for_updates(geometry.units_per_block());
         // Blocks for the units left, one for each full lane of the copy streams, and two in reserve; at least those
         // of `leaves_copies` with one victim more.
-        let streams = (self.core.blocks().emptying + 1).saturating_mul(table.victim_streams.into());
+        let streams = (count + 1).saturating_mul(table.victim_streams.into());
         let behind = (full + 2).max(streams.min(table.copies.len() as u32) + 1);
-        let wanted =
-            (self.core.space.copies_left / u64::from(geometry.units_per_block())) as u32 + behind + updates;
-        self.core.blocks().free.count() > wanted
+        let wanted = (copies_left / u64::from(geometry.units_per_block())) as u32 + behind + updates;
+        self.core.erased(group) > wanted
     }
 
     /// Minimum gain of a background victim, in units: a sixteenth of a block, but at least a row, as the last

@@ -66,6 +66,16 @@ impl Frontier {
         self.turn < self.step
     }
 
+    /// Pages that complete the row in turn; 0 if none of its pages is programmed. Multi-plane programs need rows that
+    /// begin on the first plane of a die.
+    #[inline]
+    pub(crate) fn left_in_row(&self) -> u32 {
+        if self.begins_row() || self.step == 1 {
+            return 0;
+        }
+        (self.lanes.len() - self.turn).div_ceil(self.step) as u32
+    }
+
     /// Die in turn, as an index in lane order.
     #[inline]
     pub(crate) fn die_in_turn(&self) -> u32 {

@@ -58,12 +58,12 @@ const CHOICES: &[Choice] = &[
     choice("placement", "sorted copies", &["drive.ftl.placement.scheme='sorted'"]),
     choice("placement", "2R", &["drive.ftl.placement.scheme='2r'", STOP]),
     choice("placement", "handles", &[HANDLES]),
-    choice("placement", "reclaim groups", &[HANDLES, "drive.ftl.placement.groups=2", STOP]),
+    choice("placement", "reclaim groups", &[HANDLES, "drive.ftl.placement.groups=2"]),
     choice("victim", "cost-benefit", &["drive.ftl.gc.victim='cost-benefit'"]),
     choice("victim", "FIFO", &["drive.ftl.gc.victim='fifo'"]),
     choice("collection", "stop-the-world collection", &[STOP]),
     choice("time", "runs without time", &["run.timing=false"]),
-    choice("dies", "allocation by address", &["drive.ftl.die_allocation='by-address'", STOP]),
+    choice("dies", "allocation by address", &["drive.ftl.die_allocation='by-address'"]),
     choice("stream", "copies in the host's blocks", &["drive.ftl.gc.stream='host'"]),
     choice("garbage", "garbage share", &["drive.ftl.gc.garbage_share=0.2", STOP]),
     choice("buffer", "write buffer", &["drive.controller.write_buffer_bytes=262144"]),
@@ -149,7 +149,7 @@ fn page() -> String {
          and the whole-state checker, and writes this page. Generators, traces, guests, servers and Python use the same\n\
          drive.\n\n\
          - `A, B × C` stands for A with C and B with C.\n\
-         - 2R, reclaim groups, allocation by address and the garbage share include stop-the-world collection.\n\
+         - 2R and the garbage share include stop-the-world collection.\n\
          - Power cuts include a journal.\n\n\
          | Refused | Needed |\n|---|---|\n",
         works + refused

@@ -109,6 +109,12 @@ impl PlacementKind {
         spec.streams().0.end
     }
 
+    /// True if a unit folded out of an SLC cache goes to the host stream chosen at its write. With other schemes it is
+    /// placed as a relocated one.
+    pub(crate) fn names_folded(self) -> bool {
+        !matches!(self, Self::Single | Self::HotCold | Self::Sorted)
+    }
+
     /// True if [`Placement::for_write`] is called; other schemes only place relocated units.
     #[inline]
     pub(crate) fn chooses_for_host(self) -> bool {

@@ -348,13 +348,9 @@ pub(super) const OF_DRIVES: &[Rule] = &[
     Rule {
         keys: &["drive.ftl.placement.scheme"],
         switches: &["drive.ftl.slc_cache.static_blocks", "drive.ftl.slc_cache.dynamic_blocks"],
-        wants: "drive.ftl.slc_cache is left out, or drive.ftl.placement.scheme = \"sep-gc\", \"hot-cold\" or \
-                \"sorted\"; the cache takes host writes of all streams",
-        counts: |e| {
-            !e.drive.ftl.slc_cache.is_on()
-                || sorts_by_temperature(e)
-                || matches!(e.drive.ftl.placement.scheme.name(), Some(SchemeName::None | SchemeName::SepGc))
-        },
+        wants: "drive.ftl.slc_cache is left out, or drive.ftl.placement.scheme is not \"midas\", whose groups divide \
+                all blocks",
+        counts: |e| !e.drive.ftl.slc_cache.is_on() || e.drive.ftl.placement.scheme != SchemeName::Midas,
     },
     Rule {
         keys: &["drive.ftl.placement.streams"],

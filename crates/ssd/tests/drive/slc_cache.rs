@@ -1,7 +1,9 @@
 //! The SLC cache in virtual time, against closed forms.
 
-use strobe_ssd::{DriveConfig, HostQueue, Pacing, Simulated, WhenFull, build};
-use strobe_types::{Request, SimTime};
+use std::collections::BTreeMap;
+
+use strobe_ssd::{DriveConfig, HostQueue, Isolation, Pacing, SchemeName, Simulated, WhenFull, build};
+use strobe_types::{Lpn, Request, SimTime};
 
 use crate::setup::{Host as _, T0, closed, read_unit, shaped, write_unit};
 
@@ -170,4 +172,63 @@ fn a_host_that_comes_back_ends_the_pause() {
     let mut queue = closed(1);
     drive.run(&[write_unit(0)], &[], &mut queue).expect("writes");
     assert!(queue.finished() > T0);
+}
+
+/// Share of the handles' units that lie in blocks with units of the other handle, once all are folded.
+fn mixed_by_folds(scheme: &str) -> f64 {
+    let mut config = config();
+    config.ftl.placement.scheme = scheme.into();
+    config.ftl.placement.handles = 2;
+    config.ftl.placement.isolation = Isolation::Persistent;
+    let mut drive = build(&config, true, 1).expect("valid");
+    let handle = |unit: u64| if scheme == "handles" { (unit % 2) as u16 } else { 0 };
+    let mut now = 0;
+    for round in 0..12 {
+        let units = round * CACHE..(round + 1) * CACHE;
+        let requests: Vec<Request> = units.map(|unit| write_unit(unit).placed(handle(unit))).collect();
+        let mut queue = HostQueue::new(Pacing::Closed { depth: 16, interval_ns: 0 }, SimTime::from_ns(now));
+        drive.run(&requests, &[], &mut queue).expect("runs");
+        now = queue.finished().as_ns() + 10 * IDLE;
+        pause(&mut *drive, now);
+    }
+    let slc = drive.stats().slc.expect("a cache");
+    assert!(slc.units_folded > 10 * CACHE, "{scheme}: {slc:?}");
+    drive.check().expect("sound");
+    let mut counts = BTreeMap::<_, [u64; 2]>::new();
+    for unit in 0..12 * CACHE {
+        let (block, _) = drive.locate(Lpn::new(unit as u32)).expect("written");
+        counts.entry(block).or_default()[(unit % 2) as usize] += 1;
+    }
+    let mixed: u64 = counts.values().map(|[even, odd]| 2 * even.min(odd)).sum();
+    mixed as f64 / (12 * CACHE) as f64
+}
+
+#[test]
+fn folds_keep_the_units_of_placement_handles_apart() {
+    assert!(mixed_by_folds("none") > 0.5);
+    assert_eq!(mixed_by_folds("handles"), 0.0);
+}
+
+#[test]
+fn folded_units_go_to_the_stream_that_the_placement_chose_at_their_write() {
+    let mut config = config();
+    config.ftl.placement.scheme = SchemeName::Sepbit.into();
+    let mut drive = build(&config, true, 1).expect("valid");
+    let mut now = 0;
+    let mut write = |drive: &mut dyn Simulated, units| {
+        now = burst(drive, now, units) + 10 * IDLE;
+        pause(drive, now);
+    };
+    let of_stream = |drive: &dyn Simulated, number: u8| -> u32 {
+        let blocks = drive.blocks();
+        let of_it = blocks.iter().filter(|block| block.number.is_some_and(|stream| stream.get() == number));
+        of_it.map(|block| block.valid).sum()
+    };
+    // New units are long-lived: stream 1.
+    write(&mut *drive, 0..CACHE);
+    assert_eq!((of_stream(&*drive, 0), of_stream(&*drive, 1)), (0, CACHE as u32));
+    // Units written again soon are short-lived: stream 0.
+    write(&mut *drive, 0..16);
+    assert_eq!((of_stream(&*drive, 0), of_stream(&*drive, 1)), (16, CACHE as u32 - 16));
+    drive.check().expect("sound");
 }

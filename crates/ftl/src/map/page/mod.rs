@@ -159,10 +159,12 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
         let cause = context.cause;
         // Each case has a separate closure, so that the closure of the last and most common case is inlined
         // into the page loop.
-        let done = if self.core.slc.is_some() {
-            self.write_cached(now, cause, units)
-        } else if self.separates_host() {
+        let done = if self.separates_host() {
             self.write_separated(now, context, units, &mut |core, run, first| {
+                core.settle_host(run, first);
+            })
+        } else if self.core.slc.is_some() {
+            self.write_cached(now, HOST, cause, units, &mut |core, run, first| {
                 core.settle_host(run, first);
             })
         } else if self.core.store.is_paged() {
@@ -301,7 +303,14 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     }
 
     fn stripe_units(&self) -> u32 {
-        self.core.config.batch(self.core.streams[HOST].lanes()) * self.core.nand().geometry().units_per_page()
+        let frontier = &self.core.streams[HOST];
+        let stripe = self.core.config.batch(frontier.lanes());
+        // After an incomplete row, the next write completes it. Otherwise all later rows would be out of step.
+        let pages = match frontier.left_in_row() {
+            0 => stripe,
+            left => left.min(stripe),
+        };
+        pages * self.core.nand().geometry().units_per_page()
     }
 
     #[inline]

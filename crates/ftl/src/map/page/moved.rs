@@ -38,13 +38,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         for stream in self.core.streams.ids() {
             // `cause` serves only to open a block, which the SLC cache never does here.
             let is_of_host =
-                stream != self.core.streams.table.slc && self.core.streams.table.is_of_host(stream);
+                !self.core.streams.table.is_slc(stream) && self.core.streams.table.is_of_host(stream);
             let cause = if is_of_host { Cause::Host } else { Cause::Gc };
             while !self.core.streams[stream].begins_round() {
                 let first = match self.core.streams[stream].next_pages() {
                     Some((first, _)) => first,
                     // The cache may have no further block.
-                    None if stream == self.core.streams.table.slc => break,
+                    None if self.core.streams.table.is_slc(stream) => break,
                     None => self.open_next(stream, cause)?,
                 };
                 self.core.pad(When::START, stream, first, Cause::Pad);

@@ -38,6 +38,8 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
     ) -> Result<When, FtlError> {
         if self.core.store.is_paged() {
             self.write_paged(now, stream, cause, units, &mut settle)
+        } else if self.core.slc.is_some() && cause != Cause::Copy {
+            self.write_cached(now, stream, cause, units, &mut settle)
         } else {
             self.fill(now, stream, cause, units, settle)
         }
@@ -72,7 +74,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         let mut rest = units;
         let mut stream = rest.first().map_or(HOST, |unit| self.core.stream_for(unit.lpn, context, 0));
         while !rest.is_empty() {
-            let pages_left = self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages as usize);
+            let pages_left = self.pages_left_of(stream);
             // The run grows while units share the stream and fit into its open block. A write beyond that
             // block opens another one and may relocate data, which can change the placement's later choices.
             let mut count = 1;
@@ -95,6 +97,13 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
             }
         }
         Ok(finished)
+    }
+
+    /// Pages left in the open blocks that a write to the host `stream` may go to; at least 1.
+    fn pages_left_of(&self, stream: StreamId) -> usize {
+        let left = |stream: StreamId| self.core.streams[stream].next_pages().map_or(1, |(_, pages)| pages);
+        let cache = self.core.slc.as_ref().map(|_| self.core.streams.table.cache_of(stream));
+        cache.map_or(u32::MAX, left).min(left(stream)) as usize
     }
 
     /// Number of units written between two checks of a reclaim group's free space.
@@ -144,7 +153,7 @@ impl<N: Nand, V: VictimPolicy> PageMap<N, V> {
         // Without a block to open, the host takes space from copies only on a stream that they share.
         let group = self.core.streams.table.group_of(stream);
         if N::TIMED
-            && self.core.streams.table.is_of_copies(stream)
+            && self.core.streams.table.is_target(stream)
             && !self.core.leaves_copies(group, self.core.erased(group))
         {
             self.core.space.group = group;

@@ -226,6 +226,11 @@ fn slc_cache(config: &mut DriveConfig, rng: &mut Prng) {
         // Map pages exclude an SLC cache.
         (ftl.durable_map, ftl.flush_metadata, ftl.owner_lists) = (true.into(), false, false);
     }
+    if rng.clone().below(4) == 0 {
+        ftl.placement.scheme = SchemeName::Handles.into();
+        (ftl.placement.handles, ftl.placement.unit_blocks) = (2, 1);
+        ftl.gc.stream = GcStream::Own;
+    }
     let slc = &mut ftl.slc_cache;
     (slc.static_blocks, slc.dynamic_blocks) = pick(rng, &[(0, 6), (0, 20), (3, 0), (4, 10), (6, 3)]);
     slc.fold_at = pick(rng, &[0, 0, 2, 3]);

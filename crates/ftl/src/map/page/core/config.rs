@@ -134,7 +134,8 @@ impl PageMapConfig {
 
     pub(crate) fn streams(&self) -> StreamTable {
         let others = [self.leveling.is_some(), self.translation.is_some(), self.slc.is_some()];
-        StreamTable::new(self.groups(), self.placement_spec().streams(), others)
+        let folds_to_host = self.placement.names_folded();
+        StreamTable::new(self.groups(), self.placement_spec().streams(), others, folds_to_host)
     }
 
     pub(crate) fn groups(&self) -> u32 {
@@ -247,7 +248,7 @@ impl PageMapConfig {
             reserve_blocks: self.groups() * (min_free_blocks - 1 + self.net_blocks.max(1) - 1),
             map_blocks: self.map_blocks(geometry) + translation,
             slc_blocks: self.static_slc_blocks(),
-            slc_open_blocks: if self.slc.is_some() { Frontier::lanes_of(geometry) } else { 0 },
+            slc_open_blocks: self.streams().cache_streams().count() as u32 * Frontier::lanes_of(geometry),
             pages_per_block: geometry.pages_per_block(),
             units_per_page: geometry.units_per_page(),
             groups: self.groups(),

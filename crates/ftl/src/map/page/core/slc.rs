@@ -16,6 +16,7 @@ use crate::gc::VictimPolicy;
 use crate::map::page::core::Core;
 use crate::map::page::core::blocks::BlockState;
 use crate::map::page::core::streams::HOST;
+use crate::place::StreamId;
 
 /// Destination of host writes while the SLC cache is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -208,11 +209,16 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.slc.as_ref().is_some_and(|slc| slc.is_static(block))
     }
 
-    /// Number of pages that can be written to the cache before it needs another erased block.
-    pub(crate) fn cache_pages(&self) -> u32 {
+    /// Number of pages that can be written to `stream` of the cache before it needs another erased block.
+    pub(crate) fn cache_pages(&self, stream: StreamId) -> u32 {
         let Some(slc) = &self.slc else { return 0 };
-        self.streams[self.streams.table.slc].free_pages()
-            + (slc.erased.count() + self.dynamic_left()) * slc.pages
+        self.streams[stream].free_pages() + (slc.erased.count() + self.dynamic_left()) * slc.pages
+    }
+
+    /// [`Core::cache_pages`] of the stream with the fewest.
+    pub(crate) fn least_cache_pages(&self) -> u32 {
+        let streams = self.streams.table.cache_streams();
+        streams.map(|stream| self.cache_pages(stream)).min().unwrap_or(0)
     }
 
     pub(crate) fn is_cache_full(&self) -> bool {
@@ -254,11 +260,11 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
     }
 
-    pub(crate) fn take_cache_block(&mut self, plane: u32) -> Option<BlockId> {
+    pub(crate) fn take_cache_block(&mut self, stream: StreamId, plane: u32) -> Option<BlockId> {
         let has_dynamic = self.dynamic_left() > 0;
         // Programs have failed: the cache is full and no cache block is open. An erased block of the reserve
         // for failures is used.
-        let is_stranded = self.is_cache_full() && self.streams[self.streams.table.slc].free_pages() == 0;
+        let is_stranded = self.is_cache_full() && self.streams[stream].free_pages() == 0;
         let slc = self.slc.as_mut()?;
         let is_near = slc.erased.has(plane) || !(has_dynamic && self.blocks.free.has(plane));
         let reserved = if is_near { slc.erased.take(plane, Want::Next) } else { None };
@@ -270,6 +276,13 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         slc.opened(block);
         self.nand.set_mode(block, CellMode::Slc);
         Some(block)
+    }
+
+    /// Host stream for the units of `block` if it is a cache block whose units the placement has placed at their write.
+    #[inline]
+    pub(crate) fn stream_of_folded(&self, block: BlockId) -> Option<StreamId> {
+        let folds = self.streams.table.folds_to_host && self.is_cached(block);
+        if folds { self.streams.table.fold_of(self.blocks.stream_of(block)) } else { None }
     }
 
     /// False if `block` was not opened for the cache.

@@ -164,7 +164,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         let table = &self.streams.table;
         let most = victims.saturating_mul(table.victim_streams.into());
         let others = u32::from(self.policies.leveler.is_some()) + self.blocks_for_updates(0);
-        let rest = most.min(table.copies.len() as u32) + others + self.config.fault_reserve;
+        let rest = most.min(table.targets()) + others + self.config.fault_reserve;
         // No victim has more units than a block.
         let per_block = u64::from(self.nand.geometry().units_per_block());
         erased >= victims + rest || u64::from(erased) >= copies_left.div_ceil(per_block) + u64::from(rest)

@@ -40,8 +40,11 @@ pub(crate) struct StreamTable {
     pub(crate) wear: StreamId,
     /// [`StreamId::NONE`] without demand paging.
     pub(crate) translation: StreamId,
-    /// [`StreamId::NONE`] without an SLC cache.
-    pub(crate) slc: StreamId,
+    /// Streams of the SLC cache: none, one, or one for each host stream.
+    slc: Range<u8>,
+    /// True if folded units go to the host stream that their placement chose. Otherwise they are placed as relocated
+    /// ones.
+    pub(crate) folds_to_host: bool,
 }
 
 impl StreamTable {
@@ -50,6 +53,7 @@ impl StreamTable {
         groups: u32,
         (host, copies, victim_streams): (Range<u8>, Range<u8>, u8),
         [has_wear, is_paged, has_slc]: [bool; 3],
+        folds_to_host: bool,
     ) -> Self {
         let placed = (0..host.end.max(copies.end)).map(|stream| {
             match (host.contains(&stream), copies.contains(&stream)) {
@@ -68,8 +72,48 @@ impl StreamTable {
         };
         let wear = add(has_wear, Writer::Wear).unwrap_or(StreamId::new(copies.end - 1));
         let translation = add(is_paged, Writer::Map).unwrap_or(StreamId::NONE);
-        let slc = add(has_slc, Writer::SlcCache).unwrap_or(StreamId::NONE);
-        Self { writers, host, copies, victim_streams, groups, wear, translation, slc }
+        let first = writers.len() as u8;
+        let of_cache = if folds_to_host { host.len() } else { 1 };
+        writers.extend(std::iter::repeat_n(Writer::SlcCache, if has_slc { of_cache } else { 0 }));
+        let slc = first..writers.len() as u8;
+        let folds_to_host = folds_to_host && has_slc;
+        Self { writers, host, copies, victim_streams, groups, wear, translation, slc, folds_to_host }
+    }
+
+    #[inline]
+    pub(crate) fn is_slc(&self, stream: StreamId) -> bool {
+        self.slc.contains(&stream.get())
+    }
+
+    /// Stream of the SLC cache for units of the host `stream`.
+    pub(crate) fn cache_of(&self, stream: StreamId) -> StreamId {
+        StreamId::new(self.slc.start + if self.folds_to_host { stream.get() } else { 0 })
+    }
+
+    pub(crate) fn cache_streams(&self) -> impl Iterator<Item = StreamId> + use<> {
+        self.slc.clone().map(StreamId::new)
+    }
+
+    /// Host stream for the folded units of a block that the cache `stream` has filled; unknown after a power cut.
+    pub(crate) fn fold_of(&self, stream: Option<StreamId>) -> Option<StreamId> {
+        let of_host = |stream: StreamId| StreamId::new(stream.get() - self.slc.start);
+        let stream = stream.filter(|&stream| self.is_slc(stream));
+        self.folds_to_host.then(|| stream.map_or(HOST, of_host))
+    }
+
+    /// Number of streams that may take units of victims.
+    pub(crate) fn targets(&self) -> u32 {
+        let of_host = if self.folds_to_host {
+            self.host_streams().filter(|&to| !self.is_of_copies(to)).count()
+        } else {
+            0
+        };
+        (self.copies.len() + of_host) as u32
+    }
+
+    /// True if units of victims may go to `stream`.
+    pub(crate) fn is_target(&self, stream: StreamId) -> bool {
+        self.is_of_copies(stream) || self.folds_to_host && self.host.contains(&stream.get())
     }
 
     pub(crate) fn group_of(&self, stream: StreamId) -> u32 {
@@ -116,7 +160,7 @@ impl StreamTable {
     }
 
     pub(crate) fn is_of_host(&self, stream: StreamId) -> bool {
-        self.host.contains(&stream.get()) || stream == self.slc
+        self.host.contains(&stream.get()) || self.is_slc(stream)
     }
 
     pub(crate) fn is_of_copies(&self, stream: StreamId) -> bool {
@@ -165,7 +209,7 @@ impl Streams {
         let groups = Groups::new(table.groups, geometry);
         let planes = |stream: usize| groups.planes(table.group_of(StreamId::new(stream as u8)));
         let frontier = |stream| match Frontier::new(geometry, planes(stream), by_die) {
-            frontier if stream == table.slc.index() => frontier.with_pages(slc_pages),
+            frontier if table.is_slc(StreamId::new(stream as u8)) => frontier.with_pages(slc_pages),
             frontier => frontier,
         };
         let frontiers = (0..table.count()).map(frontier).collect();
@@ -235,8 +279,8 @@ impl Streams {
     }
 
     pub(crate) fn in_normal_mode(&self) -> &[Frontier] {
-        // The SLC cache is the last stream.
-        &self.frontiers[..self.table.slc.index().min(self.frontiers.len())]
+        // The streams of the SLC cache are the last ones.
+        &self.frontiers[..self.table.slc.start.into()]
     }
 
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Frontier> {

@@ -273,7 +273,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         }
         let may_open = !self.streams.stays_open && (!is_for_host(cause) || self.blocks_for_host(0) >= planes);
         let timing = self.nand.timing();
-        let has_cache_block = (stream == self.streams.table.slc).then(|| self.has_cache_block());
+        let has_cache_block = self.streams.table.is_slc(stream).then(|| self.has_cache_block());
         let has_block = |plane| match &has_cache_block {
             Some(has) => has(plane),
             None => may_open && self.blocks.free.has(plane),
@@ -310,7 +310,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.check_stop()?;
         }
         let mut ready = now;
-        if is_for_host(cause) && stream != self.streams.table.slc && self.is_short_for(stream) {
+        if is_for_host(cause) && !self.streams.table.is_slc(stream) && self.is_short_for(stream) {
             match self.take_over(stream) {
                 Some(full) => ready = self.nand.both(now, full),
                 // Stop-the-world collection.
@@ -327,7 +327,7 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 // new block on each plane; repeated power cuts may have reduced it. A copy, or a host write
                 // during background collection, then continues on a lane with an open block. So does the SLC
                 // cache.
-                let is_cached = stream == self.streams.table.slc;
+                let is_cached = self.streams.table.is_slc(stream);
                 if (is_cached || !is_for_host(cause) || self.blocks.emptying > 0)
                     && self.streams[stream].turn_to_open_lane()
                 {
@@ -406,8 +406,8 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
 
     fn next_block(&mut self, stream: StreamId) -> Option<BlockId> {
         let plane = self.streams[stream].wanted_plane();
-        if stream == self.streams.table.slc {
-            return self.take_cache_block(plane);
+        if self.streams.table.is_slc(stream) {
+            return self.take_cache_block(stream, plane);
         }
         let planes = self.space.groups.planes(self.streams.table.group_of(stream));
         let block = self.blocks.free.take_within(plane, planes, self.wanted(stream))?;

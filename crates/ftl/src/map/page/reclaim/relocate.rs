@@ -168,6 +168,11 @@ impl<N: Nand, V: VictimPolicy> Relocator<'_, N, V> {
 
     /// Chooses the streams of the first `data` units of `task`, and sorts the units by stream.
     pub(crate) fn place_copies(&mut self, data: usize, task: &mut Relocation<N::Payload>) {
+        let folded = task.victims.first().and_then(|&victim| self.core.stream_of_folded(victim));
+        if let Some(host) = folded {
+            task.runs.push((host, data));
+            return;
+        }
         let first = self.core.streams.table.first_copy();
         let Some(mut placement) = self.core.policies.placement.take_if(|placement| !placement.moves_alike())
         else {

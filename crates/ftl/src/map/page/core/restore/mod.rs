@@ -183,7 +183,7 @@ impl<N: Nand, V: VictimPolicy> Restorer<'_, N, V> {
             if self.0.blocks.state(block) != BlockState::Free || self.0.nand.block(block).half_erased {
                 return damaged(format!("{block:?} is listed as open, but has another state"));
             }
-            let (is_cached, mode) = if stream == u32::from(self.0.streams.table.slc.get()) {
+            let (is_cached, mode) = if self.0.streams.table.is_slc(StreamId::new(stream as u8)) {
                 (true, CellMode::Slc)
             } else {
                 (false, CellMode::Normal)

@@ -21,11 +21,15 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if reason == Reason::Wear {
             return self.core.streams.table.wear;
         }
+        let block = self.core.nand().geometry().block_of(unit);
+        if let Some(host) = self.core.stream_of_folded(block) {
+            return host;
+        }
         let first = self.core.streams.table.first_copy();
         if self.core.policies.moves_alike() {
             return first;
         }
-        let from = self.core.copy_context(self.core.nand().geometry().block_of(unit));
+        let from = self.core.copy_context(block);
         let lpn = self.core.owner_of(unit);
         self.core.policies.placement.as_mut().map_or(first, |placement| placement.for_copy(lpn, &from))
     }
@@ -55,7 +59,12 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
 
     fn program_carried_to(&mut self, at: usize, to_the_end: bool) -> Result<(), FtlError> {
         let row = self.background.row_units as usize;
-        if !to_the_end && self.background.carried[at].len() < row {
+        let stream = StreamId::new(at as u8);
+        // After an incomplete row, the next units complete it. Otherwise all later rows would be out of step.
+        let per_page = self.core.nand().geometry().units_per_page();
+        let left = (self.core.streams[stream].left_in_row() * per_page) as usize % row;
+        let first = if left > 0 { left } else { row };
+        if !to_the_end && self.background.carried[at].len() < first {
             return Ok(());
         }
         let mut carried = std::mem::take(&mut self.background.carried[at]);
@@ -70,8 +79,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             }
             is_valid
         });
-        let count = if to_the_end { carried.len() } else { carried.len() - carried.len() % row };
-        let stream = StreamId::new(at as u8);
+        let count = if to_the_end {
+            carried.len()
+        } else {
+            carried.len().checked_sub(left).map_or(0, |behind| left + behind - behind % row)
+        };
         let result = self.program_copies(stream, &carried[..count]);
         match result {
             Ok(()) => drop(carried.drain(..count)),

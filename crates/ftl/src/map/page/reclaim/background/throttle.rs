@@ -46,7 +46,7 @@ impl Background {
             let blocks = |stream| core.streams.blocks_for(stream, pages, geometry.pages_per_block());
             let opened = table.host_streams().filter(of_group).map(blocks).sum::<u32>();
             let opened = opened + if opened > 0 { core.blocks_for_evictions() } else { 0 };
-            let takes_space = opened > 0 || table.host_streams().any(|stream| table.is_of_copies(stream));
+            let takes_space = opened > 0 || table.host_streams().any(|stream| table.is_target(stream));
             if opened > spare || (takes_space && !core.leaves_copies(group, erased.saturating_sub(opened))) {
                 return false;
             }
@@ -57,7 +57,7 @@ impl Background {
     /// True if the host may write `units` now, to the SLC cache or to normal blocks.
     pub(crate) fn has_cache_for_host<N: Nand, V: VictimPolicy>(&self, core: &Core<N, V>, units: u32) -> bool {
         let pages = units.div_ceil(core.nand().geometry().units_per_page());
-        if core.cache_pages() >= pages {
+        if core.least_cache_pages() >= pages {
             return true;
         }
         // The host waits for folding only while a fold is in progress: otherwise nothing would end the wait.
@@ -91,13 +91,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let table = &self.core.streams.table;
         let groups = self.core.space.groups.count;
         let of_group = |stream: &StreamId| groups == 1 || table.group_of(*stream) == group;
-        let copies = table.copy_streams().filter(of_group);
-        let full = copies.map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
+        let targets = (0..table.count() as u8).map(StreamId::new).filter(|&stream| table.is_target(stream));
+        let full = targets.filter(of_group).map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
         let updates = self.core.blocks_for_updates(geometry.units_per_block());
         // Blocks for the units left, one for each full lane of the copy streams, and two in reserve; at least those
         // of `leaves_copies` with one victim more.
         let streams = (count + 1).saturating_mul(table.victim_streams.into());
-        let behind = (full + 2).max(streams.min(table.copies.len() as u32) + 1);
+        let behind = (full + 2).max(streams.min(table.targets()) + 1);
         let wanted = (copies_left / u64::from(geometry.units_per_block())) as u32 + behind + updates;
         self.core.erased(group) > wanted
     }

@@ -154,8 +154,16 @@ impl Frontier {
     #[inline]
     pub(crate) fn blocks_for(&self, pages: u32, per_block: u32) -> u32 {
         if self.step > 1 {
-            // Dies may get the turn out of order, so the free pages of all lanes count.
-            return pages.saturating_sub(self.free).div_ceil(per_block);
+            // Dies may get the turn out of order. A row takes its pages from the open blocks of one die, or opens one
+            // on each plane.
+            let planes = (self.lanes.len() / self.step) as u32;
+            let rest = |at: usize| {
+                let lane = if at == self.turn { &self.current } else { &self.lanes[at] };
+                lane.end - lane.next
+            };
+            let rows = |die: usize| (die..self.lanes.len()).step_by(self.step).map(rest).min().unwrap_or(0);
+            let open = (0..self.step).map(rows).sum::<u32>() * planes + self.left_in_row();
+            return pages.saturating_sub(open).div_ceil(per_block * planes) * planes;
         }
         // Strict turns: each of the next `pages` lanes without an open block needs one.
         let is_full = |lane: &Lane| u32::from(lane.next == lane.end);

@@ -271,7 +271,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if !frontier.begins_row() {
             return;
         }
-        let may_open = !self.streams.stays_open && (!is_for_host(cause) || self.blocks_for_host(0) >= planes);
+        // The host opens no row of blocks if it would then have to complete the victims in progress.
+        let has_row = || {
+            self.blocks_for_host(0) >= planes
+                && self.leaves_copies(0, self.blocks.free.count().saturating_sub(planes))
+        };
+        let may_open = !self.streams.stays_open && (!is_for_host(cause) || has_row());
         let timing = self.nand.timing();
         let has_cache_block = self.streams.table.is_slc(stream).then(|| self.has_cache_block());
         let has_block = |plane| match &has_cache_block {

@@ -27,7 +27,7 @@ use crate::device::Simulated;
 
 const MAGIC: &[u8; 8] = b"strobe\xf0S";
 /// Format version, raised with every change of the layout.
-const VERSION: u32 = 17;
+const VERSION: u32 = 18;
 const FRAME_BYTES: usize = 1 << 20;
 const HEADER_BYTES_MAX: u64 = 1 << 24;
 

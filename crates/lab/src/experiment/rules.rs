@@ -173,10 +173,4 @@ pub(super) const RULES: &[Rule] = &[
             *scheme == SchemeName::Handles || scheme.uses("handle")
         },
     },
-    Rule {
-        keys: &["drive.ftl.map_blocks"],
-        switches: &["drive.ftl.durable_map", "drive.ftl.mapping"],
-        wants: "drive.ftl.durable_map = true and drive.ftl.mapping = \"page\"; other mappings have no journal",
-        counts: |e| e.drive.ftl.durable_map == DurableMap::Journal && e.drive.ftl.mapping == "page",
-    },
 ];

@@ -55,11 +55,12 @@ pub struct FtlConfig {
     #[schemars(extend("x-needs" = {"copy_mode": ["logical"]}))]
     pub virtual_map_entries: u32,
     /// Durable form of the map, which survives a power cut: false, true or "pages". true: a journal with
-    /// checkpoints in reserved blocks, written at every flush, before a block is opened and before garbage is
-    /// erased. pages: map pages among the data; changed ones are programmed at every flush and when the host
-    /// begins a new block. Both forms keep all map entries in memory; pages needs mapping = "page". Programs
-    /// count under cause map, or meta for journal pages that hold mostly the virtual map of logical copies.
-    /// Default false: the map is in memory only and costs no programs.
+    /// checkpoints in reserved blocks (eight times the size of the map, and three blocks). It is written at
+    /// every flush, before a block is opened and before garbage is erased. pages: map pages among the data;
+    /// changed ones are programmed at every flush and when the host begins a new block. Both forms keep all
+    /// map entries in memory; pages needs mapping = "page". Programs count under cause map, or meta for
+    /// journal pages that hold mostly the virtual map of logical copies. Default false: the map is in memory
+    /// only and costs no programs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durable_map: DurableMap,
     /// True if owner lists (P2L: the logical units of each block) are kept on flash and programmed with the
@@ -74,11 +75,6 @@ pub struct FtlConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("x-needs" = {"durable_map": ["pages"], "mapping": ["dftl"]}))]
     pub flush_metadata: bool,
-    /// Good blocks reserved for the durable map, if more than the minimum: eight times the size of the map,
-    /// plus three blocks. Default 0.
-    #[serde(default, skip_serializing_if = "is_default")]
-    #[schemars(range(min = 0, max = 16_777_216))]
-    pub map_blocks: u32,
     /// Log or replacement blocks of a block-mapped scheme (replacement-block, log-block, fast). Default 64.
     #[serde(default = "log_blocks", skip_serializing_if = "is_default_log_blocks")]
     #[schemars(range(min = 2, max = 16_777_216))]

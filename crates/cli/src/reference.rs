@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schemars::Schema;
 use serde_json::{Map, Value as Json};
 
-use strobe_ssd::schema::{enum_names, limit, resolve};
+use strobe_ssd::schema::{Need, enum_names, limit, resolve};
 
 /// Subject of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
         let _ = writeln!(out, "\n## `config`\n\n{} {keys}", one_line(node));
         return;
     }
-    let mut inner: Vec<(String, &Json, &Json)> = Vec::new();
+    let mut inner: Vec<(String, &Json, &Json, String)> = Vec::new();
     let mut rows = String::new();
     for (title, properties, required) in alternatives(root, node) {
         if let Some(title) = title {
@@ -46,7 +46,7 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
         for (key, property) in properties {
             let resolved = resolve(root, property);
             match tables_in(root, resolved) {
-                Some(table) => inner.push((key.clone(), property, table)),
+                Some(table) => inner.push((key.clone(), property, table, need(property, properties))),
                 None => {
                     let missing = if !required.contains(&key.as_str()) {
                         "–"
@@ -57,7 +57,10 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
                         "none: required"
                     };
                     match of {
-                        Of::Input => line(key, property, resolved, missing, &mut lines),
+                        Of::Input => {
+                            let need = need(property, properties);
+                            line(key, property, resolved, missing, &need, &mut lines);
+                        }
                         Of::Output => {
                             let there =
                                 if required.contains(&key.as_str()) { "always" } else { "not always" };
@@ -85,14 +88,13 @@ fn section(root: &Json, node: &Json, of: Of, path: &mut Vec<String>, out: &mut S
         }
         out.push_str(rows.trim_start_matches('\n'));
     }
-    for (key, property, table) in inner {
+    for (key, property, table, need) in inner {
         path.push(key);
         // The limit ends the descent into recursive tables.
         if path.len() < 8 {
-            let described = if property["description"].is_string() { property } else { table };
             let mut merged = table.clone();
-            if let (Some(merged), Some(text)) = (merged.as_object_mut(), described["description"].as_str()) {
-                merged.insert("description".to_owned(), text.into());
+            if let Some(merged) = merged.as_object_mut() {
+                merged.insert("description".to_owned(), (about(property, table) + &need).into());
             }
             section(root, &merged, of, path, out);
         }
@@ -133,7 +135,7 @@ fn is_choice_of_tables(root: &Json, node: &Json) -> bool {
 }
 
 /// `missing` is shown if neither the schema nor the text has a default.
-fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut String) {
+fn line(key: &str, property: &Json, schema: &Json, missing: &str, need: &str, out: &mut String) {
     let (kind, about) = (kind(schema), about(property, schema));
     let default = match property.get("default").or_else(|| schema.get("default")) {
         Some(Json::Null) | None => match said_default(&about) {
@@ -147,7 +149,7 @@ fn line(key: &str, property: &Json, schema: &Json, missing: &str, out: &mut Stri
         "| `{key}` | {kind} | {} | {} | {default} | {} |",
         unit(key),
         range(property, schema),
-        about.replace('|', "\\|")
+        (about + need).replace('|', "\\|")
     );
 }
 
@@ -165,6 +167,14 @@ fn kind(schema: &Json) -> String {
 
 fn about(property: &Json, schema: &Json) -> String {
     one_line(if property["description"].is_string() { property } else { schema })
+}
+
+/// Condition under which `property`, one of `properties`, has an effect. Keys of the same table are named
+/// without it.
+fn need(property: &Json, properties: &Map<String, Json>) -> String {
+    let is_here = |key: String| key.contains('.') || properties.contains_key(&key);
+    let need = Need::of(property, "").filter(|need| need.keys().all(is_here));
+    need.map(|need| format!(" No effect unless {need}.")).unwrap_or_default()
 }
 
 /// Finds "Default 64." in the description, for keys without a default in the schema.

@@ -85,8 +85,8 @@ pub enum FtlError {
     OutOfBlocks,
     /// No block reserved for the map is writable any more.
     #[error(
-        "end of life: the blocks reserved for the map are worn out; only reads are served (a larger \
-         drive.ftl.map_blocks lasts longer)"
+        "end of life: the blocks reserved for the map are worn out; only reads are served (with \
+         fewer flushes or a larger drive.nand.endurance_pe they last longer)"
     )]
     MapWornOut,
     /// The simulation was stopped during the command ([`Nand::set_stop`]). The drive then only serves reads,

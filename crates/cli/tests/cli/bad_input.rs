@@ -18,7 +18,7 @@ fn unknown_keys_and_names_are_answered_with_the_nearest() {
         ("sede=3", &["sede", "did you mean seed?"]),
         // Removed keys.
         ("drive.ftl.virtual_map_full=3", &["unknown key drive.ftl.virtual_map_full", "virtual_map_entries"]),
-        ("drive.ftl.map_flush_entries=3", &["unknown key drive.ftl.map_flush_entries", "map_blocks"]),
+        ("drive.ftl.map_flush_entries=3", &["unknown key drive.ftl.map_flush_entries", "mapping_unit_bytes"]),
     ] {
         let option = format!("--set {set}: ");
         let expected = [&[option.as_str()], expected].concat();

@@ -8,12 +8,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use strobe_ssd::DriveConfig;
+use strobe_ssd::schema::{self, Need};
+use strobe_workload::lfs::LfsConfig;
 use toml::{Table, Value};
 
-use super::drive_rules::OF_DRIVES;
-use super::rules::{OF_WORKLOADS, Rule};
-use super::settings::canonical;
-use crate::experiment::WorkloadConfig;
+use super::fio_names::ours;
+use super::rules::{RULES, Rule};
+use super::settings::{canonical, value_of};
+use super::{RunConfig, SyntheticWorkload, TraceConfig, WorkloadConfig};
 use crate::{ConfigError, Experiment};
 
 /// Source of a key's value, from low to high.
@@ -31,16 +34,22 @@ pub(crate) struct Given(BTreeMap<String, Place>);
 impl Given {
     pub(crate) fn new(file: &Table, sets: &[String]) -> Self {
         let mut given = BTreeMap::new();
-        note(file, "", &mut given);
+        note(&Value::Table(file.clone()), "", Place::File, &mut given);
         for set in sets {
-            let key = canonical(file, set.split('=').next().unwrap_or_default());
-            given.insert(key, Place::CommandLine);
+            let (path, value) = set.split_once('=').unwrap_or((set, ""));
+            note(&value_of(value), &canonical(file, path), Place::CommandLine, &mut given);
         }
         Self(given)
     }
 
     fn place(&self, key: &str) -> Place {
         self.0.get(key).copied().unwrap_or(Place::Default)
+    }
+
+    /// Place of `key`, which may be given under fio's name.
+    fn place_of_any_name(&self, key: &str) -> Place {
+        let places = self.0.iter().filter(|(given, _)| ours(given) == key).map(|(_, place)| *place);
+        places.max().unwrap_or(Place::Default)
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
@@ -52,22 +61,19 @@ impl Given {
     }
 }
 
-fn note(table: &Table, path: &str, given: &mut BTreeMap<String, Place>) {
-    for (key, value) in table {
-        let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        match value {
-            Value::Table(inner) => note(inner, &key, given),
-            Value::Array(items) => {
-                for (at, item) in
-                    items.iter().enumerate().filter_map(|(at, item)| Some((at, item.as_table()?)))
-                {
-                    note(item, &format!("{key}[{at}]"), given);
-                }
-            }
-            _ => {}
+/// Notes the keys of `value`, which is at `path`. Tables are not keys, and lists are.
+fn note(value: &Value, path: &str, place: Place, given: &mut BTreeMap<String, Place>) {
+    if let Value::Table(inner) = value {
+        for (key, value) in inner {
+            let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            note(value, &key, place, given);
         }
-        given.insert(key, Place::File);
+        return;
     }
+    for (at, item) in value.as_array().into_iter().flatten().enumerate().filter(|(_, item)| item.is_table()) {
+        note(item, &format!("{path}[{at}]"), place, given);
+    }
+    given.insert(path.to_owned(), place);
 }
 
 /// A key of the file that the command line has switched off.
@@ -92,57 +98,104 @@ pub(crate) fn check(
     given: &Given,
     without: impl Fn(&str) -> Option<Experiment>,
 ) -> Result<Vec<Ignored>, ConfigError> {
+    let alone = Alone::all(experiment);
     let mut ignored: Vec<Ignored> = Vec::new();
-    for rule in OF_WORKLOADS.iter().chain(OF_DRIVES) {
-        for (key, switches) in idle_keys(rule, experiment, given) {
-            let place = given.place(&key);
-            if place == Place::Default || without(&key).is_some_and(|other| other == *experiment) {
-                continue;
-            }
-            // The switch from the highest place decides whether the key is an error or was switched off on
-            // purpose.
-            let switched = switches.iter().map(|switch| given.place(switch)).max();
-            if switched.unwrap_or(Place::Default) <= place {
-                return Err(ConfigError::NoEffect { key, wants: rule.wants.to_owned() });
-            }
-            if !ignored.iter().any(|ignored| ignored.key == key) {
-                ignored.push(Ignored { key, wants: rule.wants.to_owned() });
-            }
+    let mut idle: Vec<Idle> = given.0.keys().flat_map(|key| idle(key, &alone, given)).collect();
+    idle.sort_by_key(|idle| idle.rank);
+    for Idle { key, wants, switches, .. } in idle {
+        if without(&key).is_some_and(|other| other == *experiment) {
+            continue;
+        }
+        // The switch from the highest place decides whether the key is an error or was switched off on
+        // purpose.
+        let switched = switches.iter().map(|switch| given.place_of_any_name(switch)).max();
+        if switched.unwrap_or(Place::Default) <= given.place(&key) {
+            return Err(ConfigError::NoEffect { key, wants });
+        }
+        if !ignored.iter().any(|ignored| ignored.key == key) {
+            ignored.push(Ignored { key, wants });
         }
     }
     Ok(ignored)
 }
 
-fn idle_keys(rule: &Rule, experiment: &Experiment, given: &Given) -> Vec<(String, Vec<String>)> {
-    let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
-    let WorkloadConfig::Jobs(jobs) = &experiment.workload else {
-        let keys = if (rule.counts)(experiment) { Vec::new() } else { owned(rule.keys) };
-        return keys.into_iter().map(|key| (key, owned(rule.switches))).collect();
-    };
-    // Each job is checked as if it were alone.
-    let is_idle: Vec<bool> = jobs
-        .iter()
-        .map(|job| {
-            let workload = WorkloadConfig::Synthetic(job.workload.clone());
-            !(rule.counts)(&Experiment { workload, ..experiment.clone() })
-        })
-        .collect();
-    let of_job = |at: usize, key: &str| key.strip_prefix("workload.").map(|key| format!("jobs[{at}].{key}"));
-    let mut idle = Vec::new();
-    for key in rule.keys {
-        let own = |at| of_job(at, key).filter(|own| given.place(own) != Place::Default);
-        for at in (0..jobs.len()).filter(|&at| is_idle[at]) {
-            if let Some(own) = own(at) {
-                let switches = rule.switches.iter().filter_map(|switch| of_job(at, switch));
-                idle.push((own, switches.chain(owned(rule.switches)).collect()));
+/// The experiment, or the experiment with one of its jobs only.
+struct Alone {
+    experiment: Experiment,
+    values: serde_json::Value,
+}
+
+impl Alone {
+    fn all(experiment: &Experiment) -> Vec<Self> {
+        let workloads = match &experiment.workload {
+            WorkloadConfig::Jobs(jobs) => {
+                jobs.iter().map(|job| WorkloadConfig::Synthetic(job.workload.clone())).collect()
             }
-        }
-        // A shared key counts if it has an effect for any job that does not override it.
-        if (0..jobs.len()).all(|at| is_idle[at] || own(at).is_some()) && is_idle.contains(&true) {
-            idle.push(((*key).to_owned(), owned(rule.switches)));
+            workload => vec![workload.clone()],
+        };
+        let alone = |workload| {
+            let experiment = Experiment { workload, ..experiment.clone() };
+            let values = serde_json::to_value(&experiment).expect("an experiment is plain data");
+            Self { experiment, values }
+        };
+        workloads.into_iter().map(alone).collect()
+    }
+
+    /// Needs of `key` by the schema.
+    fn needs(&self, key: &str) -> Vec<Need<'static>> {
+        let workload = match self.experiment.workload {
+            WorkloadConfig::Trace(_) => schema::of::<TraceConfig>(),
+            WorkloadConfig::Lfs(_) => schema::of::<LfsConfig>(),
+            WorkloadConfig::Synthetic(_) | WorkloadConfig::Jobs(_) => schema::of::<SyntheticWorkload>(),
+        };
+        match key.split('.').next() {
+            Some("drive") => Need::at(schema::of::<DriveConfig>(), key),
+            Some("run") => Need::at(schema::of::<RunConfig>(), key),
+            Some("workload") => Need::at(workload, key),
+            _ => Vec::new(),
         }
     }
-    idle
+}
+
+/// A key without effect.
+struct Idle {
+    /// Position of the reason: the rules in their order, then the needs of the schema.
+    rank: usize,
+    key: String,
+    wants: String,
+    /// Keys that disabled it.
+    switches: Vec<String>,
+}
+
+/// A key of a job counts if it has an effect for that job, and a shared key if it has one for any job that
+/// does not override it.
+fn idle(given_key: &str, alone: &[Alone], given: &Given) -> Vec<Idle> {
+    let key = ours(given_key);
+    let (job, key) = match key.strip_prefix("jobs[").and_then(|key| key.split_once("].")) {
+        Some((job, key)) => (job.parse().ok(), format!("workload.{key}")),
+        None => (None, key),
+    };
+    let of_job = |at: usize, key: &str| key.strip_prefix("workload.").map(|key| format!("jobs[{at}].{key}"));
+    let is_in = |at: usize| match job {
+        Some(job) => at == job,
+        None => of_job(at, &key).is_none_or(|own| given.place_of_any_name(&own) == Place::Default),
+    };
+    let alone: Vec<&Alone> = (0..alone.len()).filter(|&at| is_in(at)).map(|at| &alone[at]).collect();
+    let Some(first) = alone.first() else { return Vec::new() };
+    let idle = |rank: usize, wants: String, switches: Vec<String>| {
+        let of_job = switches.iter().filter_map(|switch| of_job(job?, switch)).collect::<Vec<_>>();
+        Idle { rank, key: given_key.to_owned(), wants, switches: [switches, of_job].concat() }
+    };
+    let rules = RULES.iter().enumerate().filter(|(_, rule)| rule.is_about(&key));
+    let rules = rules.filter(|(_, rule)| !alone.iter().any(|one| (rule.counts)(&one.experiment)));
+    let needs = first.needs(&key).into_iter();
+    let needs = needs.filter(|need| need.keys().all(|switch| switch != key));
+    let needs = needs.filter(|need| !alone.iter().any(|one| need.is_met(&one.values)));
+    let switches = |rule: &Rule| rule.switches.iter().map(|&switch| switch.to_owned()).collect();
+    rules
+        .map(|(rank, rule)| idle(rank, rule.wants.to_owned(), switches(rule)))
+        .chain(needs.map(|need| idle(RULES.len(), need.to_string(), need.keys().collect())))
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,6 +224,31 @@ mod tests {
                 &[],
                 "drive.ftl.log_victim",
                 "oldest log",
+            ),
+            (
+                "[drive.nand.suspend]\nresume_ns=9",
+                &[],
+                "suspend.resume_ns",
+                "drive.nand.suspend.most is above 0",
+            ),
+            (
+                "[drive.nand.read_retry]\nmost=9",
+                &[],
+                "read_retry.most",
+                "read_retry.fresh, per_kcycle, per_day",
+            ),
+            ("[drive.ftl.wear_leveling]\nthreshold=9", &[], "threshold", "kind is not \"none\""),
+            (
+                "",
+                &["drive.controller.nvram={bytes=4096,ranges=[{first_sector=0,sectors=1}]}"],
+                "ranges",
+                "lba-range",
+            ),
+            (
+                "[run]\ntiming=false\n[[drive.nand.faults.at]]\nblock=1\npage=2\nafter_ns=3",
+                &[],
+                "drive.nand.faults.at[0].after_ns",
+                "run.timing = true",
             ),
             ("[drive.ftl.placement]\ntemperature=\"last-write\"", &[], "placement.temperature", "sorted"),
             (
@@ -213,20 +291,31 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_names_keys_that_exist() {
-        let schema = schemars::schema_for!(strobe_ssd::DriveConfig).to_value();
-        for rule in OF_WORKLOADS.iter().chain(OF_DRIVES) {
-            for key in rule.keys.iter().chain(rule.switches).filter(|key| key.starts_with("drive.")) {
-                let mut node = &schema;
-                for name in key.split('.').skip(1) {
-                    let at = node["$ref"].as_str().or_else(|| node["allOf"][0]["$ref"].as_str());
-                    if let Some(name) = at.and_then(|at| at.strip_prefix("#/$defs/")) {
-                        node = &schema["$defs"][name];
-                    }
-                    node = &node["properties"][name];
-                    assert!(node.is_object(), "{key}: there is no {name}");
-                }
+    fn every_need_and_rule_names_keys_that_exist() {
+        let root = schema::of::<Experiment>();
+        fn visit(
+            root: &serde_json::Value,
+            node: &serde_json::Value,
+            path: &str,
+            keys: &mut BTreeMap<String, Vec<String>>,
+        ) {
+            let node = schema::resolve(root, node);
+            for choice in node["anyOf"].as_array().into_iter().flatten() {
+                visit(root, choice, path, keys);
             }
+            for (key, inner) in node["properties"].as_object().into_iter().flatten() {
+                let needs: Vec<String> = Need::of(inner, path).iter().flat_map(Need::keys).collect();
+                let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                visit(root, inner, &key, keys);
+                keys.entry(key).or_default().extend(needs);
+            }
+        }
+        let mut keys = BTreeMap::new();
+        visit(root, root, "", &mut keys);
+        assert!(keys.values().flatten().count() > 50, "{keys:?}");
+        let of_rules = RULES.iter().flat_map(|rule| rule.keys.iter().chain(rule.switches));
+        for key in keys.values().flatten().map(String::as_str).chain(of_rules.copied()) {
+            assert!(key.starts_with('*') || keys.contains_key(key), "there is no {key}");
         }
     }
 }

@@ -2,6 +2,23 @@ use strobe_ssd::KeyError;
 use strobe_ssd::schema::parse_size;
 use toml::{Table, Value};
 
+/// fio's names of numbers and sizes, and ours.
+const SIZES: &[(&str, &str)] =
+    &[("bs", "block_bytes"), ("size", "size_bytes"), ("offset", "offset_bytes"), ("iodepth", "queue_depth")];
+
+/// Our name of the key at `path`, such as workload.queue_depth for workload.iodepth.
+pub(super) fn ours(path: &str) -> String {
+    let others = [("bssplit", "block_split"), ("rw", "kind"), ("random_distribution", "kind")];
+    let mut names = SIZES.iter().chain(&others);
+    match path.rsplit_once('.') {
+        Some((table, name)) if table == "workload" || table.starts_with("jobs[") => {
+            let ours = names.find(|(fio, _)| *fio == name).map_or(name, |(_, ours)| ours);
+            format!("{table}.{ours}")
+        }
+        _ => path.to_owned(),
+    }
+}
+
 pub(crate) fn accept_fio_names(table: &mut Table, path: &str) -> Result<(), KeyError> {
     let bad = |key: &str, given: &Value, allowed: &str| {
         KeyError::value(format!("{path}.{key}"), given.to_string(), allowed, "fio's name for this knob.")
@@ -23,12 +40,7 @@ pub(crate) fn accept_fio_names(table: &mut Table, path: &str) -> Result<(), KeyE
             return Err(bad(one, value, &format!("left out, or {path}.{other} left out")));
         }
     }
-    for (fio, ours) in [
-        ("bs", "block_bytes"),
-        ("size", "size_bytes"),
-        ("offset", "offset_bytes"),
-        ("iodepth", "queue_depth"),
-    ] {
+    for &(fio, ours) in SIZES {
         if let Some(value) = table.remove(fio) {
             let size = value.as_integer().or_else(|| value.as_str().and_then(parse_size));
             let size = size.ok_or_else(|| bad(fio, &value, "a number such as 4096 or \"4k\""))?;

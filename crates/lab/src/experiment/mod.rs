@@ -6,7 +6,6 @@
 
 mod amount;
 mod commands;
-mod drive_rules;
 mod effect;
 mod fio_names;
 mod given;

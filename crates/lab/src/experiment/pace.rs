@@ -26,6 +26,7 @@ defaults! {
         /// Arrival process of rate_iops or rate_points: at equal distances (linear), or independent with
         /// exponential gaps (poisson). Default linear. fio: `rate_process`.
         #[serde(skip_serializing_if = "is_linear")]
+        #[schemars(extend("x-needs" = {"rate_iops": "set", "rate_points": "set"}))]
         pub rate_process: RateProcess = RateProcess::Linear;
         /// A varying rate: a list of points, each with the time since the job began (at) and requests per
         /// second (iops). Between two points the rate is interpolated linearly (a ramp); two points at the
@@ -36,6 +37,7 @@ defaults! {
         /// Period after which rate_points start again; longer than the time of the last point. Default: no
         /// repetition.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-needs" = {"rate_points": "set"}))]
         pub rate_repeat: Option<Time> = None;
         /// Pause of the job after every thinktime_blocks requests. It starts when all issued requests are
         /// complete. Default none. fio: `thinktime`, whose bare numbers are microseconds.
@@ -45,6 +47,7 @@ defaults! {
         /// above 1 useless. Default 1. fio: `thinktime_blocks`.
         #[serde(skip_serializing_if = "is_one")]
         #[schemars(range(min = 1, max = 4_294_967_295u32))]
+        #[schemars(extend("x-needs" = {"thinktime": "set"}))]
         pub thinktime_blocks: u32 = 1;
     }
 }

@@ -1,12 +1,11 @@
-//! Keys that have an effect only with certain values of others.
+//! Keys without effect for a reason that `x-needs` of their schema does not express.
 
-use strobe_workload::lfs::{Cleaning, LfsConfig};
-use strobe_workload::synthetic::Kind;
+use strobe_ssd::{DieAllocation, DurableMap, GcMode, GcStream, SchemeName, Victim};
 
 use crate::Experiment;
-use crate::experiment::{PacingName, SyntheticWorkload, TraceConfig, WorkloadConfig};
 
 pub(super) struct Rule {
+    /// Keys, or endings of keys of the drive: `*_ns`.
     pub(super) keys: &'static [&'static str],
     /// Keys that can disable `keys`. The one from the highest source counts.
     pub(super) switches: &'static [&'static str],
@@ -14,110 +13,50 @@ pub(super) struct Rule {
     pub(super) counts: fn(&Experiment) -> bool,
 }
 
-fn kind(experiment: &Experiment) -> Option<Kind> {
-    match &experiment.workload {
-        WorkloadConfig::Synthetic(workload) => Some(workload.generator.kind),
-        WorkloadConfig::Trace(_) | WorkloadConfig::Lfs(_) | WorkloadConfig::Jobs(_) => None,
+impl Rule {
+    pub(super) fn is_about(&self, key: &str) -> bool {
+        self.keys.iter().any(|pattern| match pattern.strip_prefix('*') {
+            Some(end) => key.starts_with("drive.") && key.ends_with(end),
+            None => *pattern == key,
+        })
     }
 }
 
-fn generator(experiment: &Experiment, is: impl Fn(&SyntheticWorkload) -> bool) -> bool {
-    matches!(&experiment.workload, WorkloadConfig::Synthetic(workload) if is(workload))
+fn has_map_pages(experiment: &Experiment) -> bool {
+    let ftl = &experiment.drive.ftl;
+    ftl.mapping == "dftl" || ftl.durable_map == DurableMap::Pages
 }
 
-fn trace(experiment: &Experiment) -> Option<&TraceConfig> {
-    match &experiment.workload {
-        WorkloadConfig::Trace(trace) => Some(trace),
-        WorkloadConfig::Synthetic(_) | WorkloadConfig::Lfs(_) | WorkloadConfig::Jobs(_) => None,
-    }
+fn stops_the_world(experiment: &Experiment) -> bool {
+    !experiment.run.timing || experiment.drive.ftl.gc.mode == GcMode::StopTheWorld
 }
 
-fn file_system(experiment: &Experiment, is: impl Fn(&LfsConfig) -> bool) -> bool {
-    matches!(&experiment.workload, WorkloadConfig::Lfs(config) if is(config))
+fn scheme(experiment: &Experiment) -> Option<SchemeName> {
+    experiment.drive.ftl.placement.scheme.name()
 }
 
-fn is_open_loop(experiment: &Experiment) -> bool {
-    trace(experiment).is_some_and(|trace| trace.pacing == PacingName::Open)
-}
-
-const KIND: &[&str] = &["workload.kind", "workload.rw", "workload.random_distribution"];
-const RATE: &[&str] = &["workload.rate_iops", "workload.rate_points"];
-pub(super) const TIMING: &[&str] = &["run.timing"];
-
-/// Keys of `[workload]` are keys of `[[jobs]]` too; each job is checked as if it were alone.
-pub(super) const OF_WORKLOADS: &[Rule] = &[
-    Rule {
-        keys: &["workload.random_map"],
-        switches: KIND,
-        wants: "workload.kind = \"uniform\"",
-        counts: |e| kind(e) == Some(Kind::Uniform),
-    },
-    Rule {
-        keys: &["workload.theta"],
-        switches: KIND,
-        wants: "workload.kind = \"zipf\"",
-        counts: |e| kind(e) == Some(Kind::Zipf),
-    },
-    Rule {
-        keys: &["workload.hot_fraction", "workload.hot_write_share"],
-        switches: KIND,
-        wants: "workload.kind = \"hotcold\"",
-        counts: |e| kind(e) == Some(Kind::Hotcold),
-    },
-    Rule {
-        keys: &["workload.sigma", "workload.hot_share", "workload.uniform_share"],
-        switches: KIND,
-        wants: "workload.kind = \"gaussian\"",
-        counts: |e| kind(e) == Some(Kind::Gaussian),
-    },
-    Rule {
-        keys: &["workload.scatter"],
-        switches: KIND,
-        wants: "workload.kind = \"zipf\" or \"hotcold\"",
-        counts: |e| matches!(kind(e), Some(Kind::Zipf | Kind::Hotcold)),
-    },
-    Rule {
-        keys: &["workload.trim_ranges"],
-        switches: &["workload.trim_fraction", "workload.kind"],
-        wants: "workload.trim_fraction is above 0, or the workload has its own trims (\"trace\" or \"lfs\")",
-        counts: |e| kind(e).is_none() || generator(e, |workload| workload.generator.trim_fraction > 0.0),
-    },
-    Rule {
-        keys: &["workload.copy_ranges"],
-        switches: &["workload.cleaning"],
-        wants: "workload.cleaning = \"copy\"",
-        counts: |e| file_system(e, |config| config.cleaning == Cleaning::Copy),
-    },
-    Rule {
-        keys: &["workload.checkpoint_every"],
-        switches: &["workload.cleaning"],
-        wants: "workload.cleaning = \"threaded\" or \"in-place\"; cleaning ends with a checkpoint",
-        counts: |e| {
-            file_system(e, |config| matches!(config.cleaning, Cleaning::Threaded | Cleaning::InPlace))
-        },
-    },
-    Rule {
-        keys: &["workload.flush_every"],
-        switches: KIND,
-        wants: "workload.kind is not \"trace\": a trace contains its own flushes",
-        counts: |e| kind(e).is_some(),
-    },
-    Rule {
-        keys: &["workload.queue_depth", "workload.iodepth", "workload.rate_iops"],
-        switches: &["workload.pacing", "workload.kind"],
-        wants: "workload.pacing = \"closed\" (--closed-loop); in open loop the times of the trace decide",
-        counts: |e| !is_open_loop(e),
-    },
-    Rule {
-        keys: &["workload.late", "workload.speed"],
-        switches: &["workload.pacing", "workload.kind"],
-        wants: "workload.pacing = \"open\" (without --closed-loop)",
-        counts: is_open_loop,
-    },
+pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &[
+            "*_ns",
+            "*_mb_s",
+            "drive.nand.cache_program",
+            "drive.nand.cache_read",
+            "drive.nand.independent_plane_reads",
+            "drive.nand.spare_bytes",
+            "drive.controller.write_throttle_burst",
+            "drive.controller.issue",
+            "drive.nand.suspend.most",
+            "drive.nand.read_retry.per_day",
+            "drive.nand.read_retry.per_kcycle_day",
+            "drive.nand.read_retry.days_per_second",
+            "drive.ftl.refresh.days",
+            "drive.ftl.batch_pages",
+            "drive.ftl.gc.high_watermark_blocks",
+            "drive.ftl.gc.low_watermark_blocks",
+            "drive.ftl.gc.victims",
+            "drive.ftl.gc.read_pages",
             "workload.queue_depth",
-            "workload.iodepth",
             "workload.rate_iops",
             "workload.rate_points",
             "workload.rate_process",
@@ -130,38 +69,105 @@ pub(super) const OF_WORKLOADS: &[Rule] = &[
             "run.latency_bins",
             "run.long_wait",
         ],
-        switches: TIMING,
-        wants: "run.timing = true; without time requests are only counted",
+        switches: &["run.timing"],
+        wants: "run.timing = true; without time requests and operations are only counted",
         counts: |e| e.run.timing,
     },
     Rule {
-        keys: &["workload.rate_process"],
-        switches: RATE,
-        wants: "workload.rate_iops or workload.rate_points is set",
-        counts: |e| generator(e, SyntheticWorkload::is_open_loop),
+        keys: &["drive.ftl.gc.mode"],
+        switches: &["run.timing"],
+        wants: "run.timing = true; without time collection stops the world",
+        counts: |e| e.run.timing || e.drive.ftl.gc.mode == GcMode::StopTheWorld,
     },
     Rule {
-        keys: &["workload.rate_repeat"],
-        switches: RATE,
-        wants: "workload.rate_points is set",
-        counts: |e| generator(e, |workload| !workload.pace.rate_points.is_empty()),
+        keys: &["drive.ftl.die_allocation"],
+        switches: &["run.timing"],
+        wants: "run.timing = true; without time no die is free before others, and pages are striped",
+        counts: |e| e.run.timing || e.drive.ftl.die_allocation != DieAllocation::FreeFirst,
     },
     Rule {
-        keys: &["workload.thinktime_blocks"],
-        switches: &["workload.thinktime"],
-        wants: "workload.thinktime is set",
-        counts: |e| generator(e, |workload| workload.pace.thinktime.is_some()),
+        keys: &["drive.ftl.gc.victims"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme is not \"sorted\", which empties as many victims together as gain a block, \
+                or drive.ftl.slc_cache is on",
+        counts: |e| scheme(e) != Some(SchemeName::Sorted) || e.drive.ftl.slc_cache.is_on(),
     },
     Rule {
-        keys: &["workload.block_bytes", "workload.bs"],
-        switches: &["workload.block_split", "workload.bssplit"],
-        wants: "workload.block_split and workload.bssplit, which also set the sizes, are left out",
-        counts: |e| !generator(e, |workload| !workload.generator.block_split.is_empty()),
+        keys: &["drive.ftl.gc.net_blocks"],
+        switches: &["drive.ftl.gc.mode", "run.timing"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\"; background collection continues until enough space \
+                is free",
+        // Map pages and an SLC cache still collect synchronously.
+        counts: |e| stops_the_world(e) || has_map_pages(e) || e.drive.ftl.slc_cache.is_on(),
     },
     Rule {
-        keys: &["run.steady_interval", "run.steady_rounds"],
-        switches: &["run.until_steady"],
-        wants: "run.until_steady is set",
-        counts: |e| e.run.until_steady.is_some(),
+        keys: &["drive.ftl.gc.pad_moved"],
+        switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.stream", "drive.ftl.placement.scheme"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\", and copies have separate blocks (drive.ftl.gc.stream \
+                = \"own\" or a placement other than 2r)",
+        counts: |e| {
+            let has_own = e.drive.ftl.gc.stream == GcStream::Own || scheme(e) != Some(SchemeName::None);
+            stops_the_world(e) && has_own && scheme(e) != Some(SchemeName::TwoR)
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.placement.scheme"],
+        switches: &["drive.ftl.gc.mode", "run.timing", "drive.ftl.gc.garbage_share"],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, and drive.ftl.gc.garbage_share = 0; with \
+                drive.ftl.placement.scheme = \"2r\" the host goes on in what a collection that it waits for has left",
+        counts: |e| {
+            let collects_in_full = stops_the_world(e) && e.drive.ftl.gc.garbage_share == 0.0;
+            scheme(e) != Some(SchemeName::TwoR) || collects_in_full
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.gc.garbage_share"],
+        switches: &[
+            "drive.ftl.gc.mode",
+            "run.timing",
+            "drive.ftl.gc.victim",
+            "drive.ftl.mapping",
+            "drive.ftl.durable_map",
+            "drive.ftl.slc_cache.static_blocks",
+            "drive.ftl.slc_cache.dynamic_blocks",
+        ],
+        wants: "drive.ftl.gc.mode = \"stop-the-world\" or run.timing = false, drive.ftl.gc.victim = \
+                \"greedy\" or a formula, drive.ftl.mapping = \"page\" without map pages, and \
+                drive.ftl.slc_cache is left out",
+        counts: |e| {
+            let ftl = &e.drive.ftl;
+            let is_exact =
+                matches!(Victim::named(&ftl.gc.victim), None | Some(Victim::Greedy { windowed: false }));
+            stops_the_world(e)
+                && is_exact
+                && ftl.mapping == "page"
+                && !has_map_pages(e)
+                && !ftl.slc_cache.is_on()
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.placement.scheme"],
+        switches: &["drive.ftl.slc_cache.static_blocks", "drive.ftl.slc_cache.dynamic_blocks"],
+        wants: "drive.ftl.slc_cache is left out, or drive.ftl.placement.scheme is not \"midas\", whose groups divide \
+                all blocks",
+        counts: |e| !e.drive.ftl.slc_cache.is_on() || scheme(e) != Some(SchemeName::Midas),
+    },
+    Rule {
+        keys: &["drive.ftl.placement.streams"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"sepbit\", \"gw\", \"dac\", \"fadac\", \"warcip\", \"sfs\", \"fk\", \"midas\" or a formula",
+        counts: |e| {
+            use SchemeName::{Dac, Fadac, Fk, Gw, Midas, Sepbit, Sfs, Warcip};
+            scheme(e).is_none_or(|name| matches!(name, Sepbit | Gw | Dac | Fadac | Warcip | Sfs | Fk | Midas))
+        },
+    },
+    Rule {
+        keys: &["drive.ftl.placement.handles", "workload.placement_handle"],
+        switches: &["drive.ftl.placement.scheme"],
+        wants: "drive.ftl.placement.scheme = \"handles\" or a formula with handle",
+        counts: |e| {
+            let scheme = &e.drive.ftl.placement.scheme;
+            *scheme == SchemeName::Handles || scheme.uses("handle")
+        },
     },
 ];

@@ -65,11 +65,13 @@ defaults! {
         pub until_steady: Option<SteadyMetric> = None;
         /// Length of a round of until_steady: host pages, capacities, or virtual time. Default "1x".
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-needs" = {"until_steady": "set"}))]
         pub steady_interval: Option<Amount> = None;
         /// Maximum rounds of until_steady. If the metric is still not steady, the measurement begins anyway,
         /// and the result reports it. Default 25.
         #[serde(skip_serializing_if = "is_default_rounds")]
         #[schemars(range(min = 5, max = 1_000_000))]
+        #[schemars(extend("x-needs" = {"until_steady": "set"}))]
         pub steady_rounds: u32 = 25;
         /// Record throughput, latencies and more once per interval of this length, from the warm-up on (in a
         /// run from a state: from the measurement on). Beyond 10,000 intervals, later ones are longer. No

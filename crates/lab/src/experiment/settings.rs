@@ -110,17 +110,22 @@ pub fn apply_sets(table: &mut Table, sets: &[String]) -> Result<(), ConfigError>
     sets.iter().try_for_each(|set| apply_set(table, set))
 }
 
-/// Applies one setting. The value is TOML; invalid TOML is taken as text.
-pub(super) fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
-    let bad = || ConfigError::BadSet(set.to_owned());
-    let (path, text) = set.split_once('=').ok_or_else(bad)?;
+/// Value of a setting: TOML; invalid TOML is taken as text.
+pub(super) fn value_of(text: &str) -> Value {
     let text = text.trim();
-    let value = format!("v = {text}")
+    format!("v = {text}")
         .parse::<Table>()
         .ok()
         .filter(|parsed| parsed.len() == 1)
         .and_then(|mut parsed| parsed.remove("v"))
-        .unwrap_or_else(|| Value::String(text.to_owned()));
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// Applies one setting.
+pub(super) fn apply_set(table: &mut Table, set: &str) -> Result<(), ConfigError> {
+    let bad = || ConfigError::BadSet(set.to_owned());
+    let (path, text) = set.split_once('=').ok_or_else(bad)?;
+    let value = value_of(text);
     let mut keys: Vec<&str> = path.trim().split('.').map(str::trim).collect();
     if keys.len() > SET_DEPTH_MAX {
         return Err(bad());

@@ -17,6 +17,10 @@ defaults! {
         /// Most requests outstanding at any time. Without a rate, this number is always outstanding. At most 1 GiB
         /// divided by block_bytes. Default 1. fio: `iodepth`.
         #[schemars(range(min = 1, max = 65_536))]
+        #[schemars(extend("x-needs" = {
+            "pacing": [null, "closed"],
+            "because": "without --closed-loop the times of the trace decide"
+        }))]
         pub queue_depth: u32 = 1;
         /// Requests per second, arriving by rate_process and independent of the drive. A request that arrives
         /// while queue_depth requests are outstanding is issued when one of them completes, so the load
@@ -24,11 +28,16 @@ defaults! {
         /// traces in closed loop: an upper limit, without catching up. 0 (default): no limit, at full speed.
         /// fio: `rate_iops`.
         #[schemars(range(min = 0, max = 1_000_000_000))]
+        #[schemars(extend("x-needs" = {
+            "pacing": [null, "closed"],
+            "because": "without --closed-loop the times of the trace decide"
+        }))]
         pub rate_iops: u32 = 0;
-        /// Requests of a generator between two flushes. Traces contain their own flushes. 0 (default): no
+        /// Requests of a generator between two flushes. 0 (default): no
         /// flushes. fio: `fsync`, which counts writes only.
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(range(min = 0, max = 4_294_967_295u32))]
+        #[schemars(extend("x-needs" = {"kind": "not trace", "because": "a trace contains its own flushes"}))]
         pub flush_every: u32 = 0;
         /// Placement handle of the writes, below drive.ftl.placement.handles times groups. Handle h of
         /// reclaim group g is g * handles + h. Default 0. fio: `plids`.

@@ -51,6 +51,10 @@ pub struct TraceConfig {
     /// Requests whose timestamp is earlier than a previous one in the file, with pacing open: refuse, or
     /// issue immediately. Default refuse.
     #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("x-needs" = {
+        "pacing": ["open"],
+        "because": "--closed-loop ignores the times of the trace"
+    }))]
     pub late: Late,
     /// Device of the trace, or "all", which lays all over each other. Several share the drive with an offset
     /// each: `["web.0@0", "web.1@100g"]`; what follows the last @ is one. Default: the only one.
@@ -69,6 +73,10 @@ pub struct TraceConfig {
     /// Lengths of skip, take, run.warmup and run.measure are of the trace itself. Default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.000_001, max = 1_000_000.0))]
+    #[schemars(extend("x-needs" = {
+        "pacing": ["open"],
+        "because": "--closed-loop ignores the times of the trace"
+    }))]
     pub speed: Option<f64>,
     /// Names of the columns of a csv file, such as "time,op,lbn,len". Default: those of its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +99,7 @@ pub struct TraceConfig {
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub repeat: u32,
-    /// The host. Its queue depth has an effect only in closed loop.
+    /// The host.
     #[serde(flatten)]
     pub host: HostConfig,
 }

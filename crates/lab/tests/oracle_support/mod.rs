@@ -334,7 +334,6 @@ pub(crate) fn drive_config(
             durable_map: false.into(),
             flush_metadata: false,
             owner_lists: false,
-            map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
             gc,

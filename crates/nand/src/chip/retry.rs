@@ -38,14 +38,27 @@ defaults! {
         pub per_kread: f64 = 0.0;
         /// Maximum retries of one read. Default 40.
         #[schemars(range(min = 1, max = 1000))]
+        #[schemars(extend("x-needs" = {
+            "fresh": "above 0", "per_kcycle": "above 0", "per_day": "above 0", "per_kcycle_day": "above 0",
+            "per_kread": "above 0"
+        }))]
         pub most: u32 = 40;
         /// True if a page that needs more retries than `most` is unreadable and its data is lost. Default
         /// false: the last retry corrects it.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[schemars(extend("x-needs" = {
+            "fresh": "above 0", "per_kcycle": "above 0", "per_day": "above 0", "per_kcycle_day": "above 0",
+            "per_kread": "above 0"
+        }))]
         pub fails_beyond_most: bool = false;
         /// Days of retention per second of virtual time. Runs of seconds can show the effect of months, like
         /// baking chips. Default 1/86400: real time.
         #[schemars(range(min = 0.0, max = 1_000_000.0))]
+        #[schemars(extend("x-needs" = {
+            "per_day": "above 0",
+            "per_kcycle_day": "above 0",
+            "drive.ftl.refresh.days": "above 0"
+        }))]
         pub days_per_second: f64 = 1.0 / 86_400.0;
     }
 }

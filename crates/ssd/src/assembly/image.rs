@@ -17,12 +17,11 @@ use crate::device::Simulated;
 use crate::drive::Drive;
 
 /// Keys below `drive` that determine flash content, apart from geometry and capacity.
-const KEPT: [&str; 10] = [
+const KEPT: [&str; 9] = [
     "nand.endurance_pe",
     "nand.factory_bad_blocks",
     "nand.program_fail_rate",
     "ftl.mapping",
-    "ftl.map_blocks",
     "ftl.copy_mode",
     "ftl.gc.stream",
     "ftl.placement",

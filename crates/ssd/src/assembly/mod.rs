@@ -241,7 +241,6 @@ fn map_with(
         slc: config.ftl.slc_cache.is_on().then_some(config.ftl.slc_cache),
         die_allocation: config.ftl.die_allocation,
         durable: config.ftl.durable_map.is_durable(),
-        map_blocks: config.ftl.map_blocks,
         batch_pages: config.ftl.batch_pages,
         owner_lists: config.ftl.owner_lists,
         flush_metadata: config.ftl.flush_metadata,

@@ -41,6 +41,7 @@ pub struct ControllerConfig {
     /// token bucket of this depth, filled with one token every write_throttle_ns. 0 counts as 1. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(range(min = 0, max = 1_000_000u64))]
+    #[schemars(extend("x-needs" = {"write_throttle_ns": "above 0"}))]
     pub write_throttle_burst: u64,
     /// Host link rate in MB/s, each way; 0: transfers take no time.
     #[schemars(range(min = 0, max = 1_000_000))]
@@ -56,6 +57,7 @@ pub struct ControllerConfig {
     #[serde(skip_serializing_if = "is_default")]
     pub issue: Issue,
     /// Scheduling: order of the waiting operations of a die.
+    #[schemars(extend("x-needs" = {"issue": [null, "per-die"], "because": "in order, no die has a choice"}))]
     pub schedule: ScheduleTable,
     /// Additional firmware time of trims.
     pub trim: TrimConfig,
@@ -63,6 +65,7 @@ pub struct ControllerConfig {
     pub limits: LimitsConfig,
     /// Non-volatile write cache.
     #[serde(skip_serializing_if = "is_default")]
+    #[schemars(extend("x-needs" = {"nvram.bytes": "above 0"}))]
     pub nvram: NvramConfig,
 }
 

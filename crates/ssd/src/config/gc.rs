@@ -27,12 +27,18 @@ defaults! {
         pub victim: String = "greedy".to_owned();
         /// Blocks that the d-choices policy draws. Default 10.
         #[schemars(range(min = 1, max = 65_536))]
+        #[schemars(extend("x-needs" = {"victim": ["d-choices"]}))]
         pub choices: u32 = 10;
         /// Window of windowed-greedy: number of candidate blocks, those closed first. Default 1000.
         #[schemars(range(min = 1, max = 16_777_216))]
+        #[schemars(extend("x-needs" = {"victim": ["windowed-greedy"]}))]
         pub window: u32 = 1000;
         /// Destination of relocated data: own (a separate stream) or host (the stream of host writes).
         /// Default own.
+        #[schemars(extend("x-needs" = {
+            "drive.ftl.placement.scheme": [null, "none", "hot-cold", "sorted"],
+            "because": "others define their own streams"
+        }))]
         pub stream: GcStream = GcStream::Own;
         /// Erased blocks below which collection starts. A value that is too low to be safe is raised: to one
         /// block per plane plus two, or more if other features need it. Default 0.
@@ -45,20 +51,24 @@ defaults! {
         /// blocks, or few blocks are erased. Free space is the erased blocks plus the unwritten part of open
         /// ones. 0: chosen to suit the drive. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
+        #[schemars(extend("x-needs" = {"mode": ["background"]}))]
         pub high_watermark_blocks: u32 = 0;
         /// Low watermark of background collection: while free space is at most this many blocks and victims are in
         /// progress, host writes wait for credit from collection. 0: chosen to suit the drive. Default 0.
         #[schemars(range(min = 0, max = 16_777_216))]
+        #[schemars(extend("x-needs" = {"mode": ["background"]}))]
         pub low_watermark_blocks: u32 = 0;
         /// Victims that background collection empties concurrently when free space is at
         /// `low_watermark_blocks`. With more free space there are fewer, down to none at
         /// `high_watermark_blocks`. 0: one per die. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
+        #[schemars(extend("x-needs" = {"mode": ["background"]}))]
         pub victims: u32 = 0;
         /// Pages of a victim that background collection reads together. The next pages are read once these
         /// have arrived and the batches that they fill (drive.ftl.batch_pages) are being programmed. Small
         /// values shorten the wait of host reads. 0: 8, or two per plane of a die if that is more. Default 0.
         #[schemars(range(min = 0, max = 65_536))]
+        #[schemars(extend("x-needs" = {"mode": ["background"]}))]
         pub read_pages: u32 = 0;
         /// Garbage threshold as in SepBIT's simulator: share of invalid units above which a block is
         /// collected after each page of host writes. The share is the invalid units of full blocks divided by

@@ -51,6 +51,10 @@ pub struct NandConfig {
     /// parts. Default 0.
     #[serde(default)]
     #[schemars(range(min = 0, max = 65_536))]
+    #[schemars(extend("x-needs" = {
+        "channel_mb_s": "above 0",
+        "because": "without transfer time the size of a transfer does not matter"
+    }))]
     pub spare_bytes: u32,
     /// One-shot programming: flash pages of a word line, programmed together in one program_ns. Give 1 to 4;
     /// pages_per_block must be a multiple. Reads still read flash pages. Programs in results count word
@@ -84,13 +88,19 @@ pub struct NandConfig {
     /// True for cache read: the array may read the next page while the one before crosses the channel.
     /// Default false: a die begins its next read after the transfer of the last one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("x-needs" = {
+        "channel_mb_s": "above 0",
+        "because": "without transfer time there is nothing to overlap"
+    }))]
     pub cache_read: bool,
     /// True if each plane of a die reads independently of the others: any page, at any time. Default false:
     /// planes read together, at the same page number.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("x-needs" = {"planes_per_die": "above 1"}))]
     pub independent_plane_reads: bool,
     /// Interruption of programs and erases for reads that a host waits for.
     #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("x-needs" = {"suspend.most": "above 0"}))]
     pub suspend: SuspendConfig,
     /// Read retries. Their number grows as cells wear, lose charge and are disturbed.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -100,6 +110,10 @@ pub struct NandConfig {
     pub faults: FaultsTable,
     /// SLC mode: blocks that an SLC cache uses with one bit per cell.
     #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(extend("x-needs" = {
+        "drive.ftl.slc_cache.static_blocks": "above 0",
+        "drive.ftl.slc_cache.dynamic_blocks": "above 0"
+    }))]
     pub slc: SlcMode,
     /// Endurance in P/E cycles: erases that a block survives. The next erase fails and the block is bad. 0:
     /// unlimited.

@@ -51,8 +51,9 @@ pub struct NvramConfig {
     /// cached. Default lru.
     pub policy: NvramPolicyName,
     /// Sector ranges whose writes are cached, up to 64. A mapping unit that a range touches belongs to it.
-    /// Only lba-range uses them and needs at least one. Default none.
+    /// lba-range needs at least one. Default none.
     #[schemars(length(max = 64))]
+    #[schemars(extend("x-needs" = {"policy": ["lba-range"]}))]
     pub ranges: Vec<SectorRange>,
     /// Access time of a host read of a mapping unit in the cache, in ns; accesses are serialised. Default 0.
     #[schemars(range(min = 0, max = 1_000_000_000_000u64))]

@@ -134,17 +134,21 @@ defaults! {
         pub handles: u8 = 2;
         /// Isolation of relocated data under handles: initial (all handles share blocks) or persistent
         /// (separate blocks per handle). Default initial.
+        #[schemars(extend("x-needs" = {"scheme": ["handles"]}))]
         pub isolation: Isolation = Isolation::Initial;
         /// Size of a reclaim unit under handles: blocks on each plane of its reclaim group. Default 1.
         #[schemars(range(min = 1, max = 65_536))]
+        #[schemars(extend("x-needs" = {"scheme": ["handles"]}))]
         pub unit_blocks: u32 = 1;
         /// Reclaim groups under handles; their number must divide the dies of the drive. Each handle fills a
         /// reclaim unit in each group, and relocated data stays in its group. A host names handle h of group
         /// g as g * handles + h. More than one group needs drive.ftl.gc.mode = "stop-the-world". Default 1.
         #[schemars(range(min = 1, max = 16))]
+        #[schemars(extend("x-needs" = {"scheme": ["handles"]}))]
         pub groups: u8 = 1;
         /// Measure of temperature for hot-cold and sorted: update-count, update-rate or last-write. Default
         /// update-count.
+        #[schemars(extend("x-needs" = {"scheme": ["hot-cold", "sorted"]}))]
         pub temperature: Temperature = Temperature::UpdateCount;
     }
 }

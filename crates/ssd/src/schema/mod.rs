@@ -3,9 +3,11 @@
 
 mod error;
 mod names;
+mod needs;
 
 pub use error::{KeyError, short};
 pub use names::nearest;
+pub use needs::Need;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

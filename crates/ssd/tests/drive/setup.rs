@@ -67,7 +67,6 @@ pub(crate) fn config() -> DriveConfig {
             die_allocation: DieAllocation::Stripe,
             placement: Default::default(),
             durable_map: false.into(),
-            map_blocks: 0,
             copy_mode: Default::default(),
             virtual_map_entries: 1,
             gc: GcConfig { mode: GcMode::StopTheWorld, ..GcConfig::default() },

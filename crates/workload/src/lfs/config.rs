@@ -49,6 +49,10 @@ defaults! {
         /// Bytes that the application writes between checkpoints if cleaning does not trigger one. Default 8
         /// MiB.
         #[schemars(range(min = 512, max = 1_099_511_627_776u64))]
+        #[schemars(extend("x-needs" = {
+            "cleaning": ["threaded", "in-place"],
+            "because": "other cleaning ends with a checkpoint"
+        }))]
         pub checkpoint_every: u64 = 8_388_608;
         /// Trims of dead blocks, sent after each checkpoint. Default "every-block".
         pub trims: Trims = Trims::EveryBlock;
@@ -60,6 +64,7 @@ defaults! {
         pub request_bytes: u32 = 131_072;
         /// Largest number of source ranges of a copy command. Default 128.
         #[schemars(range(min = 1, max = 256))]
+        #[schemars(extend("x-needs" = {"cleaning": ["copy"]}))]
         pub copy_ranges: u32 = 128;
         /// Largest number of ranges of a trim. Default 64, the capacity of one block of an ATA TRIM.
         #[schemars(range(min = 1, max = 256))]

@@ -35,10 +35,15 @@ defaults! {
         /// 256, default 1.
         #[serde(skip_serializing_if = "is_one")]
         #[schemars(range(min = 1, max = 256))]
+        #[schemars(extend("x-needs" = {"trim_fraction": "above 0"}))]
         pub trim_ranges: u32 = 1;
         /// Request size in bytes, also the alignment of addresses within the range. A multiple of 512, at least
         /// 512, default 4096. fio: `bs`.
         #[schemars(range(min = 512), extend("multipleOf" = 512))]
+        #[schemars(extend("x-needs" = {
+            "block_split": "left out",
+            "because": "block_split and bssplit set the sizes, too"
+        }))]
         pub block_bytes: u32 = 4096;
         /// Several request sizes: a list of sizes with their shares. Default none. fio: `bssplit`, `bsrange`.
         ///
@@ -61,34 +66,42 @@ defaults! {
         /// With block_split a request ends at the next slot already visited in the pass. Costs 1/8 byte of
         /// memory per slot.
         #[serde(skip_serializing_if = "is_default")]
+        #[schemars(extend("x-needs" = {"kind": ["uniform"]}))]
         pub random_map: bool = false;
         /// Exponent of "zipf": 0 equals "uniform", larger values are more skewed. 0 to 100, default 1.1. fio:
         /// `random_distribution=zipf:theta`.
         #[schemars(range(min = 0.0, max = 100.0))]
+        #[schemars(extend("x-needs" = {"kind": ["zipf"]}))]
         pub theta: f64 = 1.1;
         /// Share of slots that are hot under "hotcold", rounded to whole slots. Between 0 and 1, both excluded,
         /// default 0.2. fio: the second number of a `zoned` pair / 100.
         #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+        #[schemars(extend("x-needs" = {"kind": ["hotcold"]}))]
         pub hot_fraction: f64 = 0.2;
         /// Share of the requests, reads and writes, to the hot slots of "hotcold". 0 to 1, default 0.8. fio:
         /// the first number of a `zoned` pair / 100.
         #[schemars(range(min = 0.0, max = 1.0))]
+        #[schemars(extend("x-needs" = {"kind": ["hotcold"]}))]
         pub hot_write_share: f64 = 0.8;
         /// Standard deviation of "gaussian" as a share of the range. Greater than 0, at most 1. Excludes
         /// `hot_share`. fio: `random_distribution=normal:deviation`, in per cent.
         #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("x-needs" = {"kind": ["gaussian"]}))]
         pub sigma: Option<f64> = None;
         /// Width of "gaussian" by its effect: the share of slots requested more often than the average slot.
         /// Greater than 0, at most 0.48. Default 0.2 unless `sigma` is given.
         #[schemars(range(max = 0.48), extend("exclusiveMinimum" = 0.0))]
+        #[schemars(extend("x-needs" = {"kind": ["gaussian"]}))]
         pub hot_share: Option<f64> = None;
         /// Share of "gaussian" requests that are uniform over all slots. It reduces the skew but not the set of
         /// slots above the average. 0 to 1, default 0.
         #[schemars(range(min = 0.0, max = 1.0))]
         #[serde(skip_serializing_if = "is_default")]
+        #[schemars(extend("x-needs" = {"kind": ["gaussian"]}))]
         pub uniform_share: f64 = 0.0;
         /// True to scatter the popular slots of "zipf" and "hotcold" evenly over the range. If false, they lie
         /// at its start, the most popular first. Default true. fio scatters `zipf`, but never `zoned`.
+        #[schemars(extend("x-needs" = {"kind": ["zipf", "hotcold"]}))]
         pub scatter: bool = true;
     }
 }

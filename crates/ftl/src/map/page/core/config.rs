@@ -58,9 +58,6 @@ pub struct PageMapConfig {
     pub virtual_map_entries: u32,
     /// True if the map survives a power cut. It is then stored on flash, in reserved blocks.
     pub durable: bool,
-    /// Good blocks reserved for the map, if more than it needs. Ignored with demand paging, which reserves what its
-    /// log of trims needs.
-    pub map_blocks: u32,
     /// Demand paging: the map is on flash and only partly in memory. `None`: all in memory. Excludes the SLC
     /// cache.
     pub translation: Option<TranslationConfig>,
@@ -100,7 +97,6 @@ impl PageMapConfig {
             leveling: None,
             virtual_map_entries: 0,
             durable: false,
-            map_blocks: 0,
             translation: None,
             watermarks: None,
             slc: None,
@@ -201,7 +197,7 @@ impl PageMapConfig {
         } else if self.translation.is_some() {
             self.trims_demand().blocks(geometry)
         } else {
-            self.log_demand(geometry).blocks(geometry).max(self.map_blocks)
+            self.log_demand(geometry).blocks(geometry)
         }
     }
 

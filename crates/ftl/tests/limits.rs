@@ -3,8 +3,8 @@
 
 use strobe_ftl::gc::Greedy;
 use strobe_ftl::{
-    FtlError, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Refresh, SlcConfig, Watermarks,
-    WhenFull, WriteContext,
+    DataTag, FtlError, GcStream, Inspectable, MappingScheme, PageMap, PageMapConfig, Refresh, SlcConfig,
+    Watermarks, WhenFull, WriteContext,
 };
 use strobe_nand::{
     ArrayTiming, Chip, Class, Lasts, Nand, RetryConfig, SlcMode, StampMedium, Timing, TimingConfig, Unit,

@@ -250,6 +250,12 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     #[inline]
     fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
         self.log_cause(cause);
+        debug_assert!(
+            pages
+                .iter()
+                .all(|&(ppn, _)| self.geometry.block_of_page(ppn) == self.geometry.block_of_page(pages[0].0)),
+            "pages of several blocks are read as those of one"
+        );
         if !self.reads_once() {
             return self.read_each(pages, cause);
         }

@@ -228,7 +228,7 @@ fn folded_units_go_to_the_stream_that_the_placement_chose_at_their_write() {
     write(&mut *drive, 0..CACHE);
     assert_eq!((of_stream(&*drive, 0), of_stream(&*drive, 1)), (0, CACHE as u32));
     // Units written again soon are short-lived: stream 0.
-    write(&mut *drive, 0..16);
+    write(&mut *drive, 16..32);
     assert_eq!((of_stream(&*drive, 0), of_stream(&*drive, 1)), (16, CACHE as u32 - 16));
     drive.check().expect("sound");
 }

@@ -141,6 +141,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             return self.core.blocks().valid[block.index()];
         }
         let mut units = 0;
+        // Copies of background victims in progress keep their blocks.
+        let left = self.core.space.victims[self.core.space.group as usize].copies_left;
+        let kept = left.div_ceil(units_per_block.into()) as u32;
+        let free = self.core.free_blocks().saturating_sub(kept);
         loop {
             let group = self.core.space.group;
             let Some(victim) = self.core.choose_victim(None) else { break };
@@ -149,8 +153,7 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             let valid = self.core.blocks().valid[victim.index()];
             if !victims.is_empty() {
                 // One erased block is held back for a failed program.
-                let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid)
-                    < self.core.blocks().free.count();
+                let fits = self.blocks_to_write(units + valid) + self.blocks_to_update(units + valid) < free;
                 if !fits || valid == units_per_block {
                     break;
                 }

@@ -3,9 +3,9 @@
 //! 1. Victims are chosen until they gain a block, as in stop-the-world collection.
 //! 2. The placement sorts their valid units. The first victim, the *leader*, holds the order.
 //! 3. Steps of the leader read all these units in that order.
-//! 4. Each victim leaves when its own units are moved. The next victims are chosen when all have left.
+//! 4. Each victim leaves when its own units are moved. The next victims are chosen when all units are read.
 
-use strobe_nand::{Cause, Nand};
+use strobe_nand::{Cause, Nand, When};
 use strobe_types::{BlockId, Ppa, Stored};
 
 use super::READ;
@@ -22,9 +22,14 @@ pub(super) struct Ordered {
 }
 
 impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
-    /// Begins to empty victims that together gain a block, unless victims are in progress.
+    /// Begins to empty victims that together gain a block, unless units of earlier ones are still to be read.
     pub(super) fn begin_sorted(&mut self) {
-        if !self.background.victims.is_empty() {
+        if self
+            .background
+            .victims
+            .values()
+            .any(|victim| !victim.order.is_empty() || !victim.reading.is_empty())
+        {
             return;
         }
         let target = self.core.blocks().free.count() + 1;
@@ -102,6 +107,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let victims = self.background.victims.len() as u32;
         let is_ahead = self.background.copies.len() as u32 > Self::PROGRAMS_AHEAD * victims;
         let pages_most = self.background.read_pages * victims;
+        // A host read waits for the reads of its die that are past their deadline. Units that follow each other in the
+        // order are often on one die.
+        let dies = self.core.nand().geometry().dies();
+        let die_most = 4 * self.background.read_pages * victims.div_ceil(dies);
+        let (mut die, mut on_die) = (None, 0);
         let Some(leader) = self.background.victims.get_mut(number) else { return };
         if !leader.reading.is_empty() || is_ahead {
             return;
@@ -121,7 +131,10 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
                     pages.push((geometry.page_of(last), wanted));
                     from = reading.len();
                 }
-                if pages.len() as u32 == pages_most {
+                let next = Some(geometry.die_of(geometry.block_of_page(page)));
+                on_die = if next == die { on_die + 1 } else { 1 };
+                die = next;
+                if pages.len() as u32 == pages_most || on_die > die_most {
                     break;
                 }
             }
@@ -131,7 +144,11 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             let wanted = self.core.nand().wanted(reading[from..].iter().copied());
             pages.push((geometry.page_of(reading[from]), wanted));
         }
-        let arrived = (!pages.is_empty()).then(|| self.core.read_pages(&pages, Cause::Gc).when);
+        // Pages of several blocks are read at the same time.
+        let per_block = geometry.pages_per_block();
+        let runs = pages.chunk_by(|a, b| a.0.get() / per_block == b.0.get() / per_block);
+        let whens: Vec<When> = runs.map(|run| self.core.read_pages(run, Cause::Gc).when).collect();
+        let arrived = (!whens.is_empty()).then(|| self.core.all(&whens));
         self.background.pages = pages;
         leader.reading = reading;
         match arrived {

@@ -35,8 +35,7 @@ pub struct FtlConfig {
     pub allocation: Allocation,
     /// Choice of the die for the next pages. free-first: the die with the least work waiting. stripe: dies in
     /// turn. by-address: the plane whose number is the logical page number modulo the number of planes; if it
-    /// has no erased block, another plane takes the page. by-address needs gc.mode = "stop-the-world".
-    /// Default free-first.
+    /// has no erased block, another plane takes the page. Default free-first.
     #[serde(default)]
     #[schemars(extend("x-needs" = page_maps()))]
     pub die_allocation: DieAllocation,

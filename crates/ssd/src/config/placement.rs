@@ -142,7 +142,7 @@ defaults! {
         pub unit_blocks: u32 = 1;
         /// Reclaim groups under handles; their number must divide the dies of the drive. Each handle fills a
         /// reclaim unit in each group, and relocated data stays in its group. A host names handle h of group
-        /// g as g * handles + h. More than one group needs drive.ftl.gc.mode = "stop-the-world". Default 1.
+        /// g as g * handles + h. Default 1.
         #[schemars(range(min = 1, max = 16))]
         #[schemars(extend("x-needs" = {"scheme": ["handles"]}))]
         pub groups: u8 = 1;

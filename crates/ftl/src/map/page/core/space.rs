@@ -85,12 +85,15 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
     #[inline]
     pub(crate) fn free_units(&self, group: u32) -> u64 {
         let geometry = self.nand.geometry();
-        let count = self.space.groups.count;
-        let is_of_group =
-            |at: usize| count == 1 || self.streams.table.group_of(StreamId::new(at as u8)) == group;
         // Free pages of open SLC blocks are not counted: they belong to the cache.
-        let streams = self.streams.in_normal_mode().iter().enumerate().filter(|&(at, _)| is_of_group(at));
-        let open: u64 = streams.map(|(_, stream)| u64::from(stream.free_pages())).sum();
+        let streams = self.streams.in_normal_mode().iter();
+        let open: u64 = if self.space.groups.count == 1 {
+            streams.map(|stream| u64::from(stream.free_pages())).sum()
+        } else {
+            let of_group = |at: usize| self.streams.table.group_of(StreamId::new(at as u8)) == group;
+            let streams = streams.enumerate().filter(|&(at, _)| of_group(at));
+            streams.map(|(_, stream)| u64::from(stream.free_pages())).sum()
+        };
         u64::from(self.erased(group)) * u64::from(geometry.units_per_block())
             + open * u64::from(geometry.units_per_page())
             + self.space.victims[group as usize].credit

@@ -1,5 +1,7 @@
 //! Programs pages, opens and closes blocks, maps units and invalidates old versions.
 
+use std::cell::LazyCell;
+
 use strobe_nand::{Cause, Nand, Timing, Unit, When};
 use strobe_types::{BlockId, CellMode, Lpn, Ppa, Ppn};
 
@@ -271,17 +273,20 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         if !frontier.begins_row() {
             return;
         }
-        // The host opens no row of blocks if it would then have to complete the victims in progress.
-        let has_row = || {
-            self.blocks_for_host(0) >= planes
-                && self.leaves_copies(0, self.blocks.free.count().saturating_sub(planes))
-        };
-        let may_open = !self.streams.stays_open && (!is_for_host(cause) || has_row());
+        // The host opens no row of blocks if it would then have to complete the victims in progress. Most dies have
+        // their blocks open, so this is rarely asked.
+        let may_open = LazyCell::new(|| {
+            let has_row = || {
+                self.blocks_for_host(0) >= planes
+                    && self.leaves_copies(0, self.blocks.free.count().saturating_sub(planes))
+            };
+            !self.streams.stays_open && (!is_for_host(cause) || has_row())
+        });
         let timing = self.nand.timing();
         let has_cache_block = self.streams.table.is_slc(stream).then(|| self.has_cache_block());
         let has_block = |plane| match &has_cache_block {
             Some(has) => has(plane),
-            None => may_open && self.blocks.free.has(plane),
+            None => *may_open && self.blocks.free.has(plane),
         };
         let backlog = |at: u32| match frontier.die_at(at, has_block) {
             Some(die) => timing.backlog(die),

@@ -58,6 +58,9 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
     }
 
     fn program_carried_to(&mut self, at: usize, to_the_end: bool) -> Result<(), FtlError> {
+        if self.background.carried[at].is_empty() {
+            return Ok(());
+        }
         let row = self.background.row_units as usize;
         let stream = StreamId::new(at as u8);
         // After an incomplete row, the next units complete it. Otherwise all later rows would be out of step.

@@ -18,6 +18,13 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         if let Some(block) = self.core.blocks().next_to_retire() {
             self.retire_in_background(block);
         }
+        if self.core.space.groups.count == 1 {
+            // The common case, with a constant group.
+            if self.core.short_units(0, watermarks) > 0 {
+                self.choose_in_background(watermarks);
+            }
+            return;
+        }
         for group in 0..self.core.space.groups.count {
             if self.core.short_units(group, watermarks) > 0 {
                 self.core.space.group = group;

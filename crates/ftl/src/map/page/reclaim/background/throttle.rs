@@ -90,9 +90,14 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
         let geometry = self.core.nand().geometry();
         let table = &self.core.streams.table;
         let groups = self.core.space.groups.count;
-        let of_group = |stream: &StreamId| groups == 1 || table.group_of(*stream) == group;
-        let targets = (0..table.count() as u8).map(StreamId::new).filter(|&stream| table.is_target(stream));
-        let full = targets.filter(of_group).map(|to| self.core.streams[to].full_lanes()).sum::<u32>();
+        let full_lanes = |to: StreamId| self.core.streams[to].full_lanes();
+        let full: u32 = if groups == 1 && !table.folds_to_host {
+            table.copy_streams().map(full_lanes).sum()
+        } else {
+            let of_group = |stream: &StreamId| groups == 1 || table.group_of(*stream) == group;
+            let all = (0..table.count() as u8).map(StreamId::new);
+            all.filter(|&stream| table.is_target(stream)).filter(of_group).map(full_lanes).sum()
+        };
         let updates = self.core.blocks_for_updates(geometry.units_per_block());
         // Blocks for the units left, one for each full lane of the copy streams, and two in reserve; at least those
         // of `leaves_copies` with one victim more.

@@ -294,7 +294,7 @@ fn a_job_names_the_handles_of_every_reclaim_group() {
     let file = root().join("examples/fdp.toml");
     let check = |handle: &str| {
         let mut args = vec!["check".to_owned(), file.display().to_string()];
-        let of_drive = ["nand.dies_per_channel=2", "ftl.gc.mode=stop-the-world", "ftl.placement.groups=2"];
+        let of_drive = ["nand.dies_per_channel=2", "ftl.placement.groups=2"];
         let sets = of_drive
             .iter()
             .map(|set| format!("drive.{set}"))
@@ -350,8 +350,8 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "drive.ftl.placement.scheme=sorted",
         "drive.ftl.placement.scheme is not \"sorted\"",
     );
-    let sepbit = "drive.ftl.placement.scheme=sepbit";
-    refused(sepbit, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
+    let midas = "drive.ftl.placement.scheme=midas";
+    refused(midas, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=uw", "scheme = \"sepbit\"");
     refused("drive.ftl.gc.stream=host", "drive.ftl.placement.scheme=sep-gc", "scheme = \"none\"");

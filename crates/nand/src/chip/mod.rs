@@ -250,11 +250,10 @@ impl<T: Timing, M: Medium> Nand for Chip<T, M> {
     #[inline]
     fn read_pages(&mut self, pages: &[(Ppn, Wanted)], cause: Cause) -> ReadDone {
         self.log_cause(cause);
+        let block = |&(ppn, _): &(Ppn, Wanted)| self.geometry.block_of_page(ppn);
         debug_assert!(
-            pages
-                .iter()
-                .all(|&(ppn, _)| self.geometry.block_of_page(ppn) == self.geometry.block_of_page(pages[0].0)),
-            "pages of several blocks are read as those of one"
+            pages.windows(2).all(|pair| block(&pair[0]) == block(&pair[1])),
+            "pages of several blocks"
         );
         if !self.reads_once() {
             return self.read_each(pages, cause);

@@ -305,10 +305,11 @@ impl<N: Nand, V: VictimPolicy> MappingScheme for PageMap<N, V> {
     fn stripe_units(&self) -> u32 {
         let frontier = &self.core.streams[HOST];
         let stripe = self.core.config.batch(frontier.lanes());
-        // After an incomplete row, the next write completes it. Otherwise all later rows would be out of step.
+        // After an incomplete row, the next write completes it. Otherwise all later rows would be out of step. With
+        // several host streams, the stream of the next write is not known here.
         let pages = match frontier.left_in_row() {
-            0 => stripe,
-            left => left.min(stripe),
+            left if left > 0 && !self.separates_host() && self.core.slc.is_none() => left.min(stripe),
+            _ => stripe,
         };
         pages * self.core.nand().geometry().units_per_page()
     }

@@ -190,6 +190,21 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         self.free_blocks() < self.space.min_free_blocks || self.blocks.next_to_retire().is_some()
     }
 
+    /// True if a fold to the host `stream` leaves the last erased blocks to the copies of a victim: many host streams
+    /// could each open a block on every lane.
+    pub(crate) fn keeps_last_blocks(&self, stream: StreamId) -> bool {
+        let table = &self.streams.table;
+        let is_fold = table.folds_to_host && table.host.contains(&stream.get());
+        is_fold && self.blocks.free.count() <= u32::from(table.victim_streams) + 1
+    }
+
+    /// True if collection must run before the host opens a block in the selected reclaim group.
+    pub(crate) fn is_short(&self) -> bool {
+        let group = self.space.group;
+        // Copies of victims in progress keep their blocks.
+        self.must_collect() || !self.leaves_copies(group, self.erased(group).saturating_sub(1))
+    }
+
     /// True if `target` blocks are erased. The open block of a stream shared by host and copies counts.
     pub(crate) fn has_enough(&self, target: u32) -> bool {
         // The host continues in the block that copies opened last, as in a plain log. Gaining a whole block

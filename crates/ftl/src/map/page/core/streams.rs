@@ -101,14 +101,14 @@ impl StreamTable {
         self.folds_to_host.then(|| stream.map_or(HOST, of_host))
     }
 
-    /// Number of streams that may take units of victims.
+    /// Number of streams of a reclaim group that may take units of victims.
     pub(crate) fn targets(&self) -> u32 {
         let of_host = if self.folds_to_host {
             self.host_streams().filter(|&to| !self.is_of_copies(to)).count()
         } else {
             0
         };
-        (self.copies.len() + of_host) as u32
+        (self.copies.len() + of_host) as u32 / self.groups
     }
 
     /// True if units of victims may go to `stream`.

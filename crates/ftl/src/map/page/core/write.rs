@@ -320,7 +320,10 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             self.check_stop()?;
         }
         let mut ready = now;
-        if is_for_host(cause) && !self.streams.table.is_slc(stream) && self.is_short_for(stream) {
+        if is_for_host(cause) {
+            self.space.group = self.streams.table.group_of(stream);
+        }
+        if is_for_host(cause) && !self.streams.table.is_slc(stream) && self.is_short() {
             match self.take_over(stream) {
                 Some(full) => ready = self.nand.both(now, full),
                 // Stop-the-world collection.
@@ -331,6 +334,12 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
             // Collection may have written to this stream and passed the turn on.
             if let Some(run) = self.streams[stream].next_pages() {
                 return Ok((run, ready));
+            }
+            if !is_for_host(cause)
+                && self.keeps_last_blocks(stream)
+                && self.streams[stream].turn_to_open_lane()
+            {
+                continue;
             }
             let Some(block) = self.next_block(stream) else {
                 // No erased block is left. The reserve covers the copies of victims in progress, but not a
@@ -377,14 +386,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
                 }
             }
         }
-    }
-
-    /// True if collection must run before the host `stream` opens a block. Selects its reclaim group.
-    fn is_short_for(&mut self, stream: StreamId) -> bool {
-        let group = self.streams.table.group_of(stream);
-        self.space.group = group;
-        // Copies of victims in progress keep their blocks.
-        self.must_collect() || !self.leaves_copies(group, self.erased(group).saturating_sub(1))
     }
 
     /// Continues a host `stream` in a block that relocation has left partly filled, if the placement allows

@@ -6,10 +6,12 @@
 //!    (`background/throttle.rs`).
 //! 3. Below `min_free_blocks`, or with a block to retire, opening a block for host data stops the world
 //!    (`collect.rs`). Background work is finished, and victims are relocated until enough blocks are erased.
-//!    With background collection, this step serves only writes that cannot wait or find no victim in
-//!    progress. Without background collection, it is the first step.
+//!    With background collection, this step serves only writes that cannot wait, find no victim in progress, or find
+//!    a block to retire. Without background collection, it is the first step.
 //! 4. A policy whose victims gain too little is overruled (`victim_bound.rs`): the victim is the block with
 //!    the fewest valid units. Without an erased block for copies, the drive is at its end of life.
+//!
+//! With several reclaim groups, each has its own free space, thresholds and victims.
 //!
 //! | Threshold | Checked by |
 //! |---|---|

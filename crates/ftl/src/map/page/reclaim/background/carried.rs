@@ -190,9 +190,19 @@ impl<N: Nand, V: VictimPolicy> Reclaimer<'_, N, V> {
             victim.next < victim.end || !victim.reading.is_empty() || !victim.order.is_empty()
         };
         let is_carrying = self.background.carried.iter().any(|carried| !carried.is_empty());
+        let groups = self.core.space.groups;
+        // An error is end of life; the next write reports it.
         if is_carrying && !self.background.victims.values().any(brings) {
-            // An error is end of life; the next write reports it.
             let _ = self.program_carried(true);
+        } else if is_carrying && groups.count > 1 {
+            // The units of a group wait for victims of that group only.
+            for at in 0..self.background.carried.len() {
+                let group = self.core.streams.table.group_of(StreamId::new(at as u8));
+                let is_of_group = |victim: &&Victim| groups.of_block(victim.block) == group;
+                if !self.background.victims.values().filter(is_of_group).any(brings) {
+                    let _ = self.program_carried_to(at, true);
+                }
+            }
         }
     }
 }

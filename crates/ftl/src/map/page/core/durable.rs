@@ -13,6 +13,12 @@ use crate::map::page::map::store::MapStore;
 use crate::{Done, FtlError};
 
 impl<N: Nand, V: VictimPolicy> Core<N, V> {
+    /// Tells the log of a program that completes at `done`.
+    #[inline(always)]
+    pub(crate) fn data_programmed(&mut self, done: When) {
+        self.store.data_programmed(&mut self.nand, done);
+    }
+
     /// Records the changed map entries of `units`, now stored from `first` on.
     #[cold]
     pub(crate) fn record_run(&mut self, units: &[Unit<N::Payload>], first: Ppa) {

@@ -163,11 +163,6 @@ impl<N: Nand, V: VictimPolicy> Core<N, V> {
         Ok(finished)
     }
 
-    /// Tells the log of a program that completes at `done`.
-    pub(crate) fn data_programmed(&mut self, done: When) {
-        self.store.data_programmed(&mut self.nand, done);
-    }
-
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, lpn: Lpn) {
         self.map.prefetch(lpn);

@@ -350,7 +350,7 @@ fn keys_of_time_without_effect_are_refused_with_what_makes_them_count() {
         "drive.ftl.placement.scheme=sorted",
         "drive.ftl.placement.scheme is not \"sorted\"",
     );
-    let midas = "drive.ftl.placement.scheme=midas";
+    let (midas, sepbit) = ("drive.ftl.placement.scheme=midas", "drive.ftl.placement.scheme=sepbit");
     refused(midas, "drive.ftl.slc_cache.static_blocks=4", "drive.ftl.slc_cache");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=hints", "scheme = \"sepbit\"");
     refused("drive.ftl.placement.streams=5", "drive.ftl.placement.scheme=uw", "scheme = \"sepbit\"");
